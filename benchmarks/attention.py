@@ -6,7 +6,7 @@ usual lookup of scores, `torch.gather` along the bucket dimension. The lower lim
 content scores alone, one batched product.
 
 The second table contains a ratio of times for the attention core: separate operations divided by torch's fused kernel,
-wherever the kernel supports the inputs. `attend` chooses between the two by this ratio.
+wherever the kernel supports the inputs. `attend` chooses between separate operations and kernel by this ratio.
 
     PYTHONPATH=scripts python benchmarks/attention.py --threads 1
 """
@@ -102,8 +102,8 @@ def best_milliseconds(function: Callable[[], Tensor], repetitions: int) -> float
 
 
 def core_ratio(size: tuple[int, ...], dtype: torch.dtype, positions: bool, training: bool, repetitions: int) -> float:
-    """Return the processor time of the separate operations divided by that of the fused kernel, both with a padding
-    mask.
+    """Return the processor time of separate operations divided by the processor time of torch's fused kernel, both with
+    a padding mask.
     """
     batch, heads, length, width = size
     inputs = [torch.randn(batch, length, heads, width).to(dtype).transpose(1, 2) for _ in range(3)]
@@ -125,7 +125,7 @@ def core_ratio(size: tuple[int, ...], dtype: torch.dtype, positions: bool, train
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=1, help="CPU threads of torch")
-    parser.add_argument("--repetitions", type=int, default=30, help="passes per measurement; the best one counts")
+    parser.add_argument("--repetitions", type=int, default=30, help="passes per measurement; the minimum time counts")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     print(f"{'D':>4} {'H':>3} {'B':>3} {'T':>4} {'way':>9} {'ms':>8} {'x plain':>8} {'x limit':>8}")
@@ -141,7 +141,7 @@ def main() -> None:
             ratios = f"{milliseconds / measured['plain']:8.2f} {milliseconds / measured['limit']:8.2f}"
             print(" ".join(f"{n:{w}}" for n, w in zip(size, (4, 3, 3, 4), strict=True)), f"{name:>9}", end=" ")
             print(f"{milliseconds:8.2f} {ratios}")
-    print("\nwritten-out steps over fused kernel (above 1 the kernel is faster)")
+    print("\ntime of separate operations divided by time of the fused kernel (above 1, the kernel is faster)")
     print(f"{'B':>4} {'H':>3} {'T':>4} {'d':>3} {'dtype':>9} {'inference':>10} {'+ positions':>12} {'training':>9}")
     for size in CORE_SIZES:
         for dtype in (torch.float32, torch.bfloat16):

@@ -1,7 +1,7 @@
 """Compare the results of an experiment on a GPU with its results on a CPU: two `summary.csv`, value by value.
 
-On a GPU, models are trained in bf16, with other random numbers for dropout and another order of sums, so no value is
-equal. Perplexities may differ by 1 %, and accuracies of minimal pairs by one percentage point. The differences of all
+On a GPU, models are trained in bf16, with other random numbers for dropout and another order of sums, so the values
+differ. Perplexities may differ by 1 %, and accuracies of minimal pairs by one percentage point. The differences of all
 other values (tasks, probing, translations) are shown, but have no limit, because these values come from short
 fine-tuning runs or single decisions. The tidy tables next to the summary show which values are accuracies of minimal
 pairs. The exit status is 1 if a difference exceeds its limit or a value is missing.
@@ -41,8 +41,8 @@ def shares_of_pairs(path: Path) -> set[Key]:
 
 
 def judged(metric: str, is_pairs: bool, on_cpu: float, on_gpu: float) -> tuple[str, bool]:
-    """Return the difference as text, and whether it is within its limit. Only perplexities and accuracies of minimal
-    pairs have a limit.
+    """Return the difference between the two values as text, and whether it is within its limit. Only perplexities and
+    accuracies of minimal pairs have a limit.
     """
     if "perplexity" in metric:
         percent = 100 * (on_gpu / on_cpu - 1)
@@ -67,7 +67,7 @@ def compared(on_cpu: Mapping[Key, float], on_gpu: Mapping[Key, float], pairs: Co
 
 
 def compared_summaries(on_cpu: Path, on_gpu: Path) -> tuple[Table, bool]:
-    """As `compared`, for two files `summary.csv` with their tidy tables."""
+    """Return the results of `compared` for two files `summary.csv` with their tidy tables."""
     return compared(means(on_cpu), means(on_gpu), shares_of_pairs(on_cpu))
 
 

@@ -142,7 +142,7 @@ print(trainer.evaluate()["eval_loss"])
 
 
 def works(steps: int) -> dict[str, list[Program]]:
-    """Return the programs by purpose, each list with our program first."""
+    """Return the programs by purpose; in each list, Hatchery's program is first."""
     causal = MINICONS_BLIMP.replace("{scorer}", "IncrementalLMScorer").replace("{options}", "bos_token=True")
     masked = MINICONS_BLIMP.replace("{scorer}", "MaskedLMScorer").replace("{options}", 'PLL_metric="original"')
     return {
@@ -190,7 +190,7 @@ def prepare(folder: Path, blimp: Path, pairs: int, tiny: bool) -> None:
 
 
 def save_models(folder: Path, sentences: list[str], tiny: bool) -> None:
-    """Save a GPT-2 and a BERT with random weights, and tokenizers learnt from sentences, as the library does."""
+    """Save a GPT-2 and a BERT of `transformers` with random weights, and tokenizers that are trained on `sentences`."""
     import torch
     import transformers
     from tokenizers import ByteLevelBPETokenizer
@@ -251,12 +251,12 @@ def lines_of(program: Program) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--blimp", type=Path, required=True, help="the archive with BLiMP's 67 files")
-    parser.add_argument("--pairs", type=int, default=3, help="pairs of each paradigm")
+    parser.add_argument("--pairs", type=int, default=3, help="number of pairs of each paradigm")
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--work", default="", help="a part of the names of the works to run; all by default")
+    parser.add_argument("--work", default="", help="run only work whose name contains this text")
     parser.add_argument("--transformers-4", type=Path, help="the folder with version 4 of transformers")
-    parser.add_argument("--tiny", action="store_true", help="sizes at which times say nothing, to see that it runs")
+    parser.add_argument("--tiny", action="store_true", help="tiny sizes, only to test that the programs run")
     arguments = parser.parse_args()
     os.environ.update(RAYON_NUM_THREADS="1", OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
     print(f"{platform.processor() or platform.machine()}; Python {platform.python_version()}; one thread each\n")

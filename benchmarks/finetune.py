@@ -74,7 +74,7 @@ PROTOCOL = ProtocolSettings(
 
 
 class Seconds(NamedTuple):
-    """CPU and wall time of one call."""
+    """CPU and wall time of one call, in seconds."""
 
     cpu: float
     wall: float
@@ -125,7 +125,9 @@ def now(device: torch.device) -> float:
 
 
 class EveryPosition(nn.Module):
-    """The usual pooling of the first token: all positions are computed, and one position is used."""
+    """The usual pooling of the first token: all positions are computed, and only the vector of the first position is
+    used.
+    """
 
     def forward(self, encoder: nn.Module, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Vectors [B, D]."""

@@ -1,10 +1,10 @@
 """The disentangled attention as FlexAttention, whose `score_mod` looks up the two position tables.
 
 Source: LTG-BERT, Section 4, with the parameters and the tables of `hatchery.modeling.ltg.attention`. Compiled for a
-GPU, FlexAttention writes no T x T tensor to memory, and needs no T x T position scores before the kernel starts. The
-library does not use FlexAttention, which lacks features of `attend`: it does not drop probabilities, has no gradients
-on a CPU, and needs a compiler. tests/modeling/test_flex_attention.py checks that the outputs are equal;
-benchmarks/gpu.py measures the time.
+GPU, FlexAttention writes no T x T tensor to memory, and needs no T x T position scores before the kernel starts.
+Hatchery does not use FlexAttention, because it does not drop attention probabilities, has no gradients on a CPU, and
+needs a compiler. tests/modeling/test_flex_attention.py checks that the outputs are equal; benchmarks/gpu.py measures
+the time.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 class FlexSelfAttention(nn.Module):
-    """Compute the output of `attention` from its parameters, but without dropout of probabilities."""
+    """Compute the output of `attention` from its parameters, but without dropout of attention probabilities."""
 
     def __init__(self, attention: DisentangledSelfAttention, function: Callable[..., Tensor] = flex_attention) -> None:
         """`function` is torch's `flex_attention`, compiled or not."""
@@ -43,7 +43,9 @@ class FlexSelfAttention(nn.Module):
         return attention.closed(join_heads(context))
 
     def _score_mod(self, query: Tensor, key: Tensor, inputs: AttentionInputs) -> ScoreMod:
-        """Return a function that adds the position scores of a pair and masks pairs."""
+        """Return FlexAttention's `score_mod`, which adds the position scores of a (query, key) pair and hides masked
+        pairs.
+        """
         attention, positions, length = self.attention, inputs.positions, query.shape[2]
         assert inputs.relative_embedding is not None and positions is not None
         table = attention.dropout(positions.reached(inputs.relative_embedding))
@@ -67,7 +69,9 @@ class FlexSelfAttention(nn.Module):
 
 
 def visible_pairs(mask: Tensor | None, length: int) -> Callable[[Tensor, Tensor, Tensor], Tensor] | None:
-    """Return whether a query may attend to a key, for a mask as in `AttentionInputs`; None if every pair is visible."""
+    """Return a function that tests whether a query may attend to a key, for a mask as in `AttentionInputs`; None
+    without a mask, when every query may attend to every key.
+    """
     if mask is None:
         return None
     if mask.dim() == 2:

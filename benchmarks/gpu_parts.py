@@ -43,8 +43,8 @@ SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 
 
 def loop(bench: Bench) -> Rows:
-    """The whole training loop, compared with bare forward and backward passes, and the loop alone, where a thread or
-    worker processes draw the batches.
+    """Yield rows for the whole training loop: first compared with bare forward and backward passes, then alone, with
+    batches that a thread or worker processes draw.
     """
     sizes = bench.sizes
     length = sizes.lengths[0]
@@ -97,7 +97,7 @@ def _waits(bench: Bench) -> Row:
     The benchmark reads the loss of every step.
     """
     if not bench.on_gpu:
-        raise LeftOutError("nobody waits for a CPU")
+        raise LeftOutError("a CPU needs no synchronisation")
     with process_group(SINGLE_PROCESS, bench.device):
         step = pretrain_step.engine_step(bench.device, pretrain_step.make_batch(32, 64))
         for number in range(3):
@@ -120,7 +120,9 @@ AS_THE_STAGE = "fp32, as the stage"
 
 
 def score(bench: Bench) -> Rows:
-    """Scores of minimal pairs with BLiMP's lengths, in the arithmetic of the stage and in cheaper arithmetic."""
+    """Yield the speed of scoring minimal pairs of BLiMP's lengths, in the fp32 arithmetic of the stage and in cheaper
+    arithmetic.
+    """
     prepare_device(bench.device.type)
     width = bench.sizes.width
     pairs = score_minimal_pairs.random_pairs(bench.sizes.pairs, width.vocabulary)
@@ -165,7 +167,9 @@ def score(bench: Bench) -> Rows:
 
 
 def finetuning(bench: Bench) -> Rows:
-    """One epoch on short and on longer texts, and the loop against bare forward and backward passes."""
+    """Yield the speed of fine-tuning for one epoch on short and on longer texts, compared with bare forward and
+    backward passes.
+    """
     prepare_device(bench.device.type)
     sizes = bench.sizes
     words = finetune.vocabulary_of_words()
@@ -210,7 +214,9 @@ def finetuning(bench: Bench) -> Rows:
 
 
 def resume(bench: Bench) -> Rows:
-    """One run that is killed after its first checkpoint and resumed, and two undisturbed runs."""
+    """Yield the largest difference of weights between an undisturbed run and a run that was killed after its first
+    checkpoint and resumed, and between two undisturbed runs.
+    """
     yield attempted("resume", "killed once", partial(_killed_and_resumed, bench))
 
 
@@ -225,7 +231,7 @@ def _killed_and_resumed(bench: Bench) -> Row:
             while not list((folder / "killed" / "checkpoints").glob("*/step_*")):
                 if running["killed"].poll() is not None or time.monotonic() > until:
                     said = _last_line(folder / "killed" / "log")
-                    raise RuntimeError(f"no checkpoint was written before the run ended, which said: {said}")
+                    raise RuntimeError(f"no checkpoint was written; last line of the log: {said}")
                 time.sleep(0.01)
             running["killed"].kill()
             if running["killed"].wait() != -signal.SIGKILL:
@@ -247,7 +253,7 @@ def _killed_and_resumed(bench: Bench) -> Row:
 
 
 def _pretraining(bench: Bench, folder: Path) -> list[str]:
-    """Write a corpus, and return the command of a small run without the paths of its results."""
+    """Write token shards, and return the command of a small pretraining; the caller adds the paths of the results."""
     width, steps = bench.sizes.width, bench.sizes.kill_steps
     tokenizer = folder / "tokenizer" / "manifest.json"
     with stage_run(tokenizer, {"stage": "train_tokenizer"}) as run:
@@ -277,7 +283,7 @@ def _start(command: list[str], folder: Path, run: str) -> subprocess.Popen[bytes
 
 
 def _last_line(log: Path) -> str:
-    return (log.read_text(errors="replace").strip().splitlines() or ["it said nothing"])[-1][:200]
+    return (log.read_text(errors="replace").strip().splitlines() or ["(empty)"])[-1][:200]
 
 
 def _difference(left: dict[str, Tensor], right: dict[str, Tensor]) -> float:
@@ -286,7 +292,7 @@ def _difference(left: dict[str, Tensor], right: dict[str, Tensor]) -> float:
 
 @dataclass(frozen=True)
 class Part:
-    """Rows that a separate process measures, and its time limit in seconds."""
+    """Rows that a separate process measures, and the time limit of this process in seconds."""
 
     seconds: float
     rows: Callable[[Bench], Rows]

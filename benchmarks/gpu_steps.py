@@ -1,4 +1,4 @@
-"""GPU benchmarks: rows of the table, sizes, and a training step with each implementation of a model.
+"""GPU benchmarks: rows of the table, sizes, and a training step with each of several implementations of a model.
 
 A step is a forward and backward pass of a generated batch in bf16, in some rows with clipping and LAMB. After a
 warm-up, each step is timed between two synchronisations with the device; the result is the median. Operations are
@@ -113,11 +113,13 @@ Rows = Iterator[Row]
 
 
 class LeftOutError(Exception):
-    """The measurement is not possible here."""
+    """A measurement is not possible on this machine."""
 
 
 def attempted(part: str, what: str, measure: Callable[[], Row]) -> Row:
-    """Return the row of `measure`, or a row with the reason why there is no measurement, so that other rows follow."""
+    """Return the row that `measure` returns; after an error, return a row with the error instead, so that the remaining
+    rows are still measured.
+    """
     try:
         return measure()
     except LeftOutError as error:
@@ -141,7 +143,7 @@ def median_seconds(bench: Bench, step: Callable[[], object], warm_up: int = 3) -
 
 
 def product(bench: Bench) -> Rows:
-    """The large bf16 product, with which the speed of all models is compared."""
+    """Yield the row of a large bf16 matrix product; the speeds of all models are compared with its speed."""
     size = bench.sizes.product
     # Random numbers, because products of zeros are faster.
     left, right = torch.randn(2, size, size, device=bench.device).to(torch.bfloat16).unbind(0)
@@ -174,7 +176,7 @@ def _made(bench: Bench, setting: Setting, changes: Sequence[Change] = ()) -> Ste
 
 
 def _whole(bench: Bench, setting: Setting, changes: Sequence[Change] = ()) -> Step:
-    """Return a step with clipping and LAMB."""
+    """Return a forward and backward pass followed by clipping and an update by LAMB."""
     model = training_step.ours(setting)
     for change in changes:
         model = change(model, bench)
@@ -246,7 +248,7 @@ WAYS: dict[str, Callable[[Bench, Setting], Step]] = {
 
 
 def steps(bench: Bench, part: str, length: int, model: str, ways: slice) -> Rows:
-    """Yield rows for the forward and backward pass with some of the implementations."""
+    """Yield a row for the forward and backward pass of `model` with each implementation in the slice `ways` of WAYS."""
     setting = bench.setting(length, model)
     for what, way in list(WAYS.items())[ways]:
         yield attempted(part, what, partial(_step_row, bench, part, what, setting, way))

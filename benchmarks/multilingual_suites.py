@@ -51,9 +51,9 @@ Scorer = Callable[[Sequence[Item]], list[float]]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", choices=SIZES, default="small")
-    parser.add_argument("--items", type=int, default=200, help="pairs of sentences; other suites have shares of it")
+    parser.add_argument("--items", type=int, default=200, help="sentence pairs per suite; fewer items with choices")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--batches", type=int, nargs="+", default=[1, 64], help="sizes of the library's batches")
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 64], help="batch sizes of lm-evaluation-harness")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     suites = {name: items_of(name, arguments.items) for name in SHAPES}
@@ -78,7 +78,8 @@ def main() -> None:
         worst = max(worst, difference)
         spread = f"{count / max(found):,.0f} to {count / min(found):,.0f}"
         print(
-            f"{name:24} {count / middle:8,.1f} texts/s ({spread}), ours {middle / ours:.1f} times, max {difference:.1e}"
+            f"{name:24} {count / middle:8,.1f} texts/s ({spread}), ours {middle / ours:.1f} times as fast, "
+            f"largest difference {difference:.1e}"
         )
     sys.exit(worst > 1e-3)
 
@@ -126,12 +127,14 @@ def our_model(network: Any, tokenizer: Any) -> BaselineModel:
 
 
 def official(network: Any, tokenizer: Any, batch: int) -> Scorer:
-    """Return a scorer with the library, or a plain loop with the same rules if the library is not installed."""
+    """Return a scorer that uses lm-evaluation-harness; if this library is not installed, return a plain loop with the
+    same rules.
+    """
     try:
         from lm_eval.api.instance import Instance
         from lm_eval.models.huggingface import HFLM
     except ImportError:
-        print("lm-evaluation-harness is not installed: a plain loop stands in for it", file=sys.stderr)
+        print("lm-evaluation-harness is not installed; a plain loop replaces it", file=sys.stderr)
         return lambda items: [plain(network, tokenizer, one) for item in items for one in item.candidates]
     # The template adds no special tokens, and the subclass adds one BOS before the text.
     harness = with_one_bos(HFLM)(pretrained=network, tokenizer=tokenizer, batch_size=batch, device="cpu")

@@ -5,8 +5,8 @@ and the exported models of each experiment on the device.
 
 With `--models cpu`, all results up to the pretrained models are copied from the CPU's checkout, so that both devices
 evaluate the same weights. Perplexities may then differ by 1 %, and accuracies of minimal pairs by one percentage point
-(`compare_results`). Without `--models cpu`, models are also trained on the device, in another precision, so only
-averages can be compared.
+(`compare_results`). Without `--models cpu`, models are also trained on the device, in another precision, so single
+values are not comparable, but averages are.
 
 A second call continues where the first call was stopped. The exit status is 1 if an experiment did not finish, or if a
 value is missing or exceeds its limit.
@@ -63,7 +63,7 @@ def make_folder(folder: Path, cpu: Path | None) -> None:
 
 
 def targets(experiment: str) -> list[str]:
-    """Return the requested files of an experiment."""
+    """Return the files of an experiment that Snakemake makes: the summary and the exported models."""
     return [f"results/{experiment}/summary.csv", f"results/{experiment}/export/README.md"]
 
 
@@ -112,12 +112,12 @@ def beside(folder: Path, cpu: Path, experiment: str, failed: str) -> Iterator[tu
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cpu", type=Path, required=True, help="a checkout with results that a CPU made")
-    parser.add_argument("--models", choices=("cpu", "own"), default="own", help="whose weights are evaluated")
+    parser.add_argument("--models", choices=("cpu", "own"), default="own", help="source of the evaluated models")
     parser.add_argument("--experiments", nargs="+", default=list(EXPERIMENTS))
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--folder", type=Path, default=Path("on_device"), help="where it runs, and may go on")
+    parser.add_argument("--folder", type=Path, default=Path("on_device"), help="folder, reused by a second call")
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--minutes", type=float, default=60.0, help="for all experiments together")
+    parser.add_argument("--minutes", type=float, default=60.0, help="time limit of all experiments together")
     arguments = parser.parse_args()
     end = time.monotonic() + 60 * arguments.minutes
     folder, cpu = arguments.folder.resolve(), arguments.cpu.resolve()

@@ -53,7 +53,9 @@ class Kernels(TorchDispatchMode):
 
 
 def models(width: Width, layers: int, causal: bool) -> dict[str, nn.Module]:
-    """Return the peer's model and ours, without dropout. The feed-forward blocks have equal numbers of weights."""
+    """Return the model of transformers and Hatchery's model, without dropout. Their feed-forward blocks have equal
+    numbers of weights.
+    """
     peer: nn.Module
     if causal:
         sizes = {

@@ -1,10 +1,9 @@
 """Processor time of Hatchery and of other tools for the same work, as ratios.
 
-- a step and a whole loop of pretraining: `transformers`' BERT and GPT-2 of the same sizes, and its Trainer;
-- scoring of sentences and of texts of some 400 tokens: minicons and lm-evaluation-harness, with the exported model and
-  equal scores; masked models only with `transformers` 4, which minicons needs;
-- reading and filtering of text: datatrove (`peers_text`);
-- the start of a job: a plain script that loads the same model and scores one sentence.
+- a step and a whole loop of pretraining: `transformers`' BERT and GPT-2 of the same sizes, and its Trainer; - scoring
+of sentences and of longer texts, of about 400 tokens: minicons and lm-evaluation-harness, with the exported model and
+equal scores; masked models only with `transformers` 4, which minicons needs; - reading and filtering of text: datatrove
+(`peers_text`); - the start of a job: a plain script that loads the same model and scores one sentence.
 
 Nothing is installed: rows of missing packages are left out with a message. `PYTHONPATH=.tools` contains the packages of
 `make test-tools`. Hatchery and the other tool use one thread each and alternate. A ratio is the other tool's minimal
@@ -50,8 +49,8 @@ Row = tuple[str, str, float | str]
 
 
 def ratio(peer: Callable[[], object], ours: Callable[[], object], repetitions: int) -> float:
-    """Return the peer's minimal time divided by Hatchery's minimal time. The two alternate, and the first repetition
-    does not count.
+    """Return the minimal processor time of `peer` divided by that of `ours`. The two functions alternate, and the first
+    repetition does not count.
     """
     best = {peer: float("inf"), ours: float("inf")}
     for repetition in range(repetitions + 1):
@@ -73,7 +72,9 @@ def is_there(*packages: str) -> str:
 
 
 def step_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
-    """Forward and backward passes of 2,048 tokens through four layers as wide as those of base, without the update."""
+    """Yield rows for forward and backward passes of 2,048 tokens, without the update, through four layers as wide as
+    those of the base model.
+    """
     from peers_training import causal_step
     from training_step import Setting, Width, make_step
 
@@ -88,9 +89,10 @@ def step_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
 
 
 def loop_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
-    """Steps of a whole training: drawing and masking batches, forward, backward, clipping, update, a row of metrics.
+    """Yield rows for steps of a whole training: drawing and masking batches, forward, backward, clipping, update, a row
+    of metrics.
 
-    One model is narrow, and one model has four layers as wide as those of base.
+    One model is narrow, and one model has four layers as wide as those of the base model.
     """
     from peers_training import trainer_speed
     from read_tokens import write_shards
@@ -143,9 +145,8 @@ def loop_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
 
 
 def made_model(folder: Path, tiny: bool) -> tuple[dict[str, Path], list[str], list[str]]:
-    """Return manifests of an untrained masked and causal model with their exported folders, sentences, and texts.
-
-    The texts have 300 to 400 words.
+    """Return manifests of an untrained masked and causal model with their exported folders, sentences, and texts. The
+    texts have 300 to 400 words.
     """
     nouns, others = ("dogs", "cat", "house"), ("near", "like", "she", "of")
     words = ("the", "a", "old", "small", *nouns, "sleeps", "sleep", "chases", *others)
@@ -179,7 +180,7 @@ def made_model(folder: Path, tiny: bool) -> tuple[dict[str, Path], list[str], li
 
 
 def score_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
-    """Log-likelihoods of sentences of 4 to 30 words, including tokenisation."""
+    """Yield rows for the log-likelihoods of sentences and of texts, including tokenisation."""
     models, sentences, texts = made_model(folder, arguments.tiny)
     models = {kind: path.resolve() for kind, path in models.items()}
 
@@ -191,7 +192,7 @@ def score_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
         torch.testing.assert_close(torch.tensor(score(given)), torch.tensor(ours), atol=1e-2, rtol=1e-4)
         return name, peer, ratio(partial(score, given), partial(asked.scores, given), arguments.repetitions)
 
-    name, of_texts = "scoring from left to right", "the same of texts of 300 to 400 words"
+    name, of_texts = "scoring from left to right", "scoring of texts of 300 to 400 words"
     try:
         peer = is_there("minicons")
         from minicons import scorer
@@ -245,7 +246,7 @@ def loaded(manifest: Path, name: str) -> tuple[Any, str, Any]:
 
 
 def in_batches(score: Callable[..., list[float]], sentences: list[str]) -> list[float]:
-    """Return sums over tokens by minicons, with 32 sentences per call."""
+    """Return the log-likelihood of each sentence, which minicons sums over tokens, with 32 sentences per call."""
     found: list[float] = []
     for start in range(0, len(sentences), 32):
         found += score(sentences[start : start + 32], reduction=lambda values: values.sum().item())
@@ -273,7 +274,7 @@ print(AskedModel(open_model(sys.argv[1])).scores(["The dogs sleep."])["score"][0
 
 
 def start_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
-    """A process that loads a model of six layers and scores one sentence."""
+    """Yield the row for a process that loads a model of six layers and scores one sentence."""
     peer = is_there("transformers")
     models, _, _ = made_model(folder, tiny=True)
     causal = models["causal"].parent
@@ -290,7 +291,7 @@ def start_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
 
 
 def text_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
-    """Reading and filtering of the same texts by Hatchery and by datatrove."""
+    """Yield rows for reading and filtering of the same texts by Hatchery and by datatrove."""
     peer = is_there("datatrove", "orjson").partition(",")[0]
     from peers_text import sides
 
@@ -305,7 +306,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
     parser.add_argument("--repetitions", type=int, default=5)
-    parser.add_argument("--tiny", action="store_true", help="sizes at which times say nothing, to see that it runs")
+    parser.add_argument("--tiny", action="store_true", help="tiny sizes, only to test that the programs run")
     arguments = parser.parse_args()
     # Set these variables before the tokenizers and the hub's library read them.
     os.environ.update(RAYON_NUM_THREADS="1", OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")

@@ -6,7 +6,7 @@
   study. datatrove has no filter of this kind; the peer is a plain implementation in datatrove: NLTK's Punkt, then a
   lookup of each word.
 
-Both write Parquet with zstd; the texts are compared.
+Both programs write Parquet with zstd, and must write equal texts.
 """
 
 import gzip

@@ -1,10 +1,11 @@
-"""Alternative implementations of LTG-BERT's position scores, which `benchmarks/gpu.py` compares with the library's.
+"""Alternative implementations of LTG-BERT's position scores, which `benchmarks/gpu.py` compares with Hatchery's
+implementation.
 
 `skewed` expands the table to all distances, multiplies it with queries and keys, and shifts the result into T x T by a
 view. Its gradient is a product instead of a scatter operation, but needs more memory. `by_prefix_sums` looks scores up
-as the library does, but computes gradients by prefix sums. The distances of a bucket are consecutive in every row, so
-the gradient of a bucket is a difference of two prefix sums. tests/modeling/test_position_scores.py checks that both
-functions return the library's scores.
+as Hatchery does, but computes gradients by prefix sums. The distances of a bucket are consecutive in every row, so the
+gradient of a bucket is a difference of two prefix sums. tests/modeling/test_position_scores.py checks that both
+functions return Hatchery's scores.
 """
 
 from collections.abc import Callable
@@ -56,7 +57,7 @@ def by_prefix_sums(
 
 
 class _LookedUp(torch.autograd.Function):
-    """Return [B, H, T, T] of a table [B, H, T, rows] at `columns` int64 [T, T].
+    """Return the values [B, H, T, T] that a table [B, H, T, rows] contains at `columns` int64 [T, T].
 
     `bounds` [T, rows + 1] are the limits of the rows in the gradient's prefix sums.
     """

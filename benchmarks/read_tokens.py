@@ -101,7 +101,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tokens", type=int, default=20_000_000)
     parser.add_argument("--median-tokens", type=int, default=500, help="median length of a document")
-    parser.add_argument("--rounds", type=int, default=3, help="the best round of each counts")
+    parser.add_argument("--rounds", type=int, default=3, help="number of rounds; the fastest round of each way counts")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         manifest = write_shards(Path(name), arguments.tokens, arguments.median_tokens)

@@ -53,7 +53,7 @@ CAUSAL_ITEMS = 16
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", choices=SIZES, default="small")
-    parser.add_argument("--items", type=int, default=64, help="items of each kind")
+    parser.add_argument("--items", type=int, default=64, help="number of pairs; there are a quarter as many long items")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--architectures", nargs="+", choices=["causal", "masked"], default=["causal", "masked"])
     parser.add_argument("--vocabulary", type=int, default=16384)
@@ -61,7 +61,7 @@ def main() -> None:
     torch.set_num_threads(1)
     failed = False
     print(f"{arguments.size}, {arguments.items} pairs and {arguments.items // 4} items of five options, one thread")
-    print(f"of causal models {CAUSAL_ITEMS} times as many: each text is one row")
+    print(f"causal models score {CAUSAL_ITEMS} times as many, because each of their texts is only one row")
     with tempfile.TemporaryDirectory() as folder:
         for name, architecture, scorer, network, tokenizer in models_of(Path(folder), arguments):
             count = arguments.items * (CAUSAL_ITEMS if architecture == "causal" else 1)
@@ -100,7 +100,7 @@ def compared(
     difference = float(np.nanmax(np.abs(found["ours"] - found["plain"])))
     print(
         f"{title}: ours {count / ours_s:.1f} candidates/s, plain loop {count / plain_s:.1f}; "
-        f"ours takes {ours_s / plain_s:.2f} of its CPU time; largest difference {difference:.0e}",
+        f"ours needs {ours_s / plain_s:.2f} times the CPU time of the loop; largest difference {difference:.0e}",
         flush=True,
     )
     return difference < 1e-3

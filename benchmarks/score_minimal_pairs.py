@@ -8,7 +8,7 @@ differs or a ratio is below the limit for its model size.
 
 The encoder's work for different masked rows cannot be shared exactly. What can be saved is the product with the
 vocabulary, the last layer's weights, padding, repeated rows, the overhead of small calls, and exponentials of a whole
-vocabulary. The time in bf16 is that of the first pass of `precision: screened`; the second pass computes a share of the
+vocabulary. The time in bf16 is the time of the first pass of `precision: screened`; the second pass scores some of the
 items again.
 
 Sentences are random ids with the lengths and the pairing of BLiMP (mean 10.4 tokens, 17 % of the pairs of unequal
@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
     parser.add_argument("--threads", type=int, default=None)
-    parser.add_argument("--blimp", type=Path, help="archive or folder of BLiMP; every n-th pair is taken")
+    parser.add_argument("--blimp", type=Path, help="archive or folder of BLiMP; evenly spaced pairs are scored")
     parser.add_argument("--tokenizer", type=Path, help="tokenizer for --blimp")
     arguments = parser.parse_args()
     device = prepare_device(arguments.device, arguments.threads)
@@ -84,7 +84,9 @@ def main() -> None:
 
 
 def holds(size: str, pairs: Sequence[Pair], arguments: argparse.Namespace, device: torch.device) -> bool:
-    """Measure one size of model, print the results, and return whether they are within the limits."""
+    """Measure one size of model and print the results. Return True if all decisions are equal and the speed-up reaches
+    its limit.
+    """
     hidden_size, layers, limit = SIZES[size]
     network = build_model(arguments.vocabulary, hidden_size, layers).to(device)
     model = Framed(network, device)
@@ -104,7 +106,7 @@ def holds(size: str, pairs: Sequence[Pair], arguments: argparse.Namespace, devic
         return np.array([[one_row_each(network, sentence, device) for sentence in pair] for pair in pairs])
 
     one_pair(network, pairs[0], device), ours()
-    measured = {name: ([], []) for name in ("ours", "in bf16", "by pair", "by row")}
+    measured = {name: ([], []) for name in ("ours", "in bf16", "per pair", "per row")}
     results = {}
     for _ in range(arguments.rounds):  # Alternate the scorers, so that other jobs slow all scorers equally.
         for name, function in zip(measured, (ours, in_half, by_pair, by_row), strict=True):
@@ -112,22 +114,25 @@ def holds(size: str, pairs: Sequence[Pair], arguments: argparse.Namespace, devic
             measured[name][0].append(cpu)
             measured[name][1].append(wall)
     cpu, wall = ({name: statistics.median(times[index]) for name, times in measured.items()} for index in (0, 1))
-    others = np.stack([results["by pair"], results["by row"]])
+    others = np.stack([results["per pair"], results["per row"]])
     changed = int(((np.diff(results["ours"]) < 0) != (np.diff(others) < 0)).sum())
     difference = float(np.abs(results["ours"] - others).max())
     print(f"{size} ({hidden_size} x {layers}): ours {len(pairs) / wall['ours']:.1f} pairs/s")
     print(f"  largest difference of a score {difference:.0e}; decisions that differ: {changed}")
-    for name in ("by pair", "by row"):
+    for name in ("per pair", "per row"):
         print(
             f"  one call {name}: {len(pairs) / wall[name]:8.1f} pairs/s; "
-            f"ratio {cpu[name] / cpu['ours']:.2f} of CPU time, {wall[name] / wall['ours']:.2f} of wall time"
+            f"CPU time {cpu[name] / cpu['ours']:.2f} times ours, wall time {wall[name] / wall['ours']:.2f} times ours"
         )
     error = float(np.ptp(results["in bf16"] - results["ours"], axis=1).max())
     shares = (times["in bf16"] / times["ours"] for times in (cpu, wall))
-    print("  in bf16: {:.2f} of our CPU time, {:.2f} of our wall time;".format(*shares), end="")
-    print(f" largest error of a pair's difference {error:.2f} nats")
-    print(f"  multiplications allow {allowed_ratio(network, pairs):.2f} over one call by pair; must be {limit:.1f}")
-    ratio = (cpu if device.type == "cpu" else wall)["by pair"] / (cpu if device.type == "cpu" else wall)["ours"]
+    print("  in bf16: CPU time {:.2f} times ours in fp32, wall time {:.2f} times;".format(*shares), end="")
+    print(f" largest error of the score difference of a pair {error:.2f} nats")
+    print(
+        f"  one call per pair needs {allowed_ratio(network, pairs):.2f} times our multiplications; "
+        f"its time must be at least {limit:.1f} times ours"
+    )
+    ratio = (cpu if device.type == "cpu" else wall)["per pair"] / (cpu if device.type == "cpu" else wall)["ours"]
     return changed == 0 and ratio >= limit
 
 

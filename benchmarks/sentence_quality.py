@@ -3,8 +3,8 @@
 The texts are the development part of UD English-EWT, and the held-out files of Brown. Each text is split with its
 capitals, and in lower case as in the reduced-vocabulary filter. Scores count only sentence ends inside paragraphs,
 because the end of a paragraph always ends a sentence. The minimum F1 is 0.89 (EWT) and 0.94 (Brown) on text with
-capitals. Usage: benchmarks/sentence_quality.py --treebank en_ewt-ud-dev.conllu --brown brown.zip; exit code 1 below the
-limit.
+capitals. Usage: benchmarks/sentence_quality.py --treebank en_ewt-ud-dev.conllu --brown brown.zip; the exit code is 1
+below a minimum.
 """
 
 import argparse

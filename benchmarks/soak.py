@@ -136,7 +136,7 @@ class Training:
         return self.folder / "output" / "manifest.json"
 
     def start(self, number: int, **runtime: Any) -> "Attempt":
-        """Begin an attempt, or go on where the last one was stopped."""
+        """Start an attempt, which continues where the last attempt was stopped."""
         given = {**self.inputs, "checkpoints": self.folder / "checkpoints"}
         given["runtime"] = {"device": "cpu", "threads": 1, "log_interval_steps": 1, "keep_checkpoints": 2, **runtime}
         command = stage_command("pretrain", self.settings, self.output, **given)
@@ -188,7 +188,7 @@ class Attempt:
 
 @dataclass
 class Soak:
-    """The attempts of a training, one after another, and their counts."""
+    """The attempts of a training, one after another, and the number of attempts of each kind."""
 
     training: Training
     rng: random.Random
@@ -255,14 +255,14 @@ class Soak:
             time.sleep(0.001)
 
     def await_ends(self, attempts: list[Attempt]) -> None:
-        """Wait for the ends of attempts, and note wrong ends."""
+        """Wait until attempts have ended, and record those whose exit status is wrong."""
         self.wrong += [problem for problem in (attempt.end() for attempt in attempts) if problem is not None]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--minutes", type=float, default=60.0, help="time for the kills")
+    parser.add_argument("--minutes", type=float, default=60.0, help="after this time, no attempt is stopped any more")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, help="keep everything in this folder, which must not exist yet")
     arguments = parser.parse_args()
@@ -272,7 +272,7 @@ def main() -> int:
 
 
 def soak(folder: Path, kills: int, minutes: float, seed: int) -> int:
-    """Train twice in `folder`, undisturbed and with kills; returns the status that the script leaves with."""
+    """Train twice in `folder`, undisturbed and with kills, and return the exit status of the program."""
     inputs = encoded_text(folder / "text")
     steps = -(-kills * STEPS_PER_KILL // 20) * 20 + 20
     undisturbed, stopped = (Training(settings(steps), inputs, folder / name) for name in ("undisturbed", "stopped"))

@@ -25,7 +25,9 @@ def imports_of(log: Path) -> tuple[float, bool]:
 
 
 def rows(logs: Path) -> Iterator[tuple[str, int, float, bool]]:
-    """Yield stage, number of jobs, mean seconds of a job, and whether a job imported PyTorch; slowest stage first."""
+    """Yield stage, number of jobs, mean seconds that a job spends on imports, and whether a job imported PyTorch;
+    slowest stage first.
+    """
     stages: dict[str, list[tuple[float, bool]]] = {}
     for log in sorted(logs.rglob("*.log")):
         stages.setdefault(log.relative_to(logs).parts[0].removesuffix(".log"), []).append(imports_of(log))

@@ -1,9 +1,10 @@
-"""Our tokenizer training against the library's trainers: processor time, vocabulary, and quality of encoding.
+"""Hatchery's tokenizer training against the trainers of the library `tokenizers`: processor time, vocabulary, and
+quality of encoding.
 
 The comparison covers the two kinds of tokenizers whose library trainer is not deterministic: WordPiece with a prefix,
-and Unigram. Hatchery and the library train on the same text. The program prints processor seconds, the number of common
-entries and, on held-out text, the number of tokens per word and the share of unknown tokens. Every twentieth line of
-the text is held out. Without `--text`, the text is generated.
+and Unigram. Hatchery and the library train on the same text. The program prints processor seconds, the number of
+entries that both vocabularies contain and, on held-out text, the number of tokens per word and the share of tokens that
+are unknown. Every twentieth line of the text is held out. Without `--text`, the text is generated.
 
     benchmarks/train_tokenizer.py --text FILE [--vocabulary-size 16384] [--kinds wordpiece unigram]
 """
@@ -28,7 +29,9 @@ GENERATED_LINES = 50_000
 
 
 def settings_of(kind: str, size: int) -> TokenizerSettings:
-    """Settings of the BNC WordPiece, or of a Unigram as in SentencePiece."""
+    """Return the settings of the WordPiece tokenizer of the experiment `bnc`, or of a Unigram tokenizer as in
+    SentencePiece.
+    """
     if kind == "wordpiece":
         return TokenizerSettings(
             "wordpiece",
@@ -51,7 +54,7 @@ def settings_of(kind: str, size: int) -> TokenizerSettings:
 
 
 def library(lines: list[str], settings: TokenizerSettings) -> Backend:
-    """Train the same definition with the library alone."""
+    """Return a tokenizer with these settings, trained by the library alone."""
     backend = untrained(settings)
     names = list(settings.special_tokens)
     trainer: trainers.Trainer
@@ -83,7 +86,7 @@ def generated() -> list[str]:
 
 
 def quality(backend: Backend, unknown: int, lines: list[str]) -> str:
-    """Return tokens per word and the share of unknown tokens of held-out lines, as text."""
+    """Return, as text, tokens per word and the share of unknown tokens in the encoding of held-out lines."""
     encodings = backend.encode_batch_fast(lines, add_special_tokens=False)
     ids = [index for encoding in encodings for index in encoding.ids]
     words = sum(len(line.split()) for line in lines)
@@ -92,14 +95,14 @@ def quality(backend: Backend, unknown: int, lines: list[str]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--text", type=Path, help="plain text, one sentence or paragraph in a line")
+    parser.add_argument("--text", type=Path, help="plain text, one sentence or paragraph per line")
     parser.add_argument("--vocabulary-size", type=int, default=16_384)
     parser.add_argument("--kinds", nargs="+", choices=["wordpiece", "unigram"], default=["wordpiece", "unigram"])
     arguments = parser.parse_args()
     text = "\n".join(generated()) if arguments.text is None else arguments.text.read_text(encoding="utf-8")
     lines = list(training_lines(text))
     held_out, learned = lines[::HELD_OUT_EVERY], [line for i, line in enumerate(lines) if i % HELD_OUT_EVERY]
-    print(f"{sum(len(line.split()) for line in learned):,} words to learn from, {len(held_out):,} lines held out")
+    print(f"{sum(len(line.split()) for line in learned):,} training words, {len(held_out):,} lines held out")
     for kind in arguments.kinds:
         settings = settings_of(kind, arguments.vocabulary_size)
         seconds, made = {}, {}
@@ -112,7 +115,7 @@ def main() -> int:
             measured = quality(backend, unknown, held_out)
             print(f"{kind:10}{name:8} {backend.get_vocab_size():,} entries, {seconds[name]:.1f} CPU s, {measured}")
         common = len(set(made["ours"].get_vocab()) & set(made["library"].get_vocab()))
-        print(f"{kind:10}{common:,} entries in common; time ratio {seconds['ours'] / seconds['library']:.2f}")
+        print(f"{kind:10}{common:,} entries in both; our time / library: {seconds['ours'] / seconds['library']:.2f}")
     return 0
 
 

@@ -58,7 +58,7 @@ OPTIMIZER = OptimizerSettings()
 
 
 def make_model(vocabulary_size: int, device: torch.device) -> LanguageModel:
-    """LTG-BERT with the size of `ltg_mini` (config/models)."""
+    """Return an LTG-BERT of the size of `ltg_mini` (config/models)."""
     config = LtgBertConfig(
         vocab_size=vocabulary_size,
         hidden_size=128,
@@ -202,7 +202,7 @@ def run(
 
 
 def two_processes(arguments: argparse.Namespace) -> list[dict[str, float]]:
-    """Run the loop in two processes that share the global batch; return the figures of each process."""
+    """Run the loop in two processes that share the global batch; return for each process the results of `run`."""
     meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(arguments.port), "WORLD_SIZE": "2"}
     command = [sys.executable, *sys.argv, "--processes", "1"]
     running = [
@@ -222,7 +222,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tokens", type=Path, required=True, help="manifest of token shards")
     parser.add_argument("--steps", type=int, default=8)
-    parser.add_argument("--sequences", type=int, default=512, help="global batch")
+    parser.add_argument("--sequences", type=int, default=512, help="number of sequences in a global batch")
     parser.add_argument("--micro-batch", type=int, default=32)
     parser.add_argument("--length", type=int, default=128)
     parser.add_argument("--workers", type=int, default=0)
@@ -247,7 +247,7 @@ def main() -> None:
         per_process = sum(one["loop"] for one in both) / 2
         print(
             f"training_loop: 2 processes {2 * per_process:,.0f} tokens/s, {per_process / figures['loop']:.3f} of the "
-            f"speed per process of 1 (by the same clock); wall {sum(one['wall'] for one in both):,.0f} tokens/s"
+            f"speed of a single process (same clock); wall {sum(one['wall'] for one in both):,.0f} tokens/s"
         )
     sys.exit(0 if ratio >= LIMIT else 1)
 

@@ -1,9 +1,9 @@
 """Tokens per second of a training step of the masked language model, forward and backward, against two baselines.
 
-`plain` is the same model with blocks as their formulas are printed (T x T x 2D position values, as in the papers' code;
-tests/modeling/plain_attention.py); `bert` is a BERT of `transformers` with the same number of parameters per layer,
-which computes logits at all positions; `gpt` is Hatchery's GPT-BERT of the same sizes. All models alternate in one
-process; on the CPU, processor time is measured, which other jobs do not affect. The program fails if a speed-up is
+`plain` is the same model, whose blocks compute the formulas as LTG-BERT's paper prints them (T x T x 2D position
+values; tests/modeling/plain_attention.py); `bert` is a BERT of `transformers` with the same number of parameters per
+layer, which computes logits at all positions; `gpt` is Hatchery's GPT-BERT of the same sizes. All models alternate in
+one process; on the CPU, processor time is measured, which other jobs do not affect. The program fails if a speed-up is
 below its limit. `--table` compares only with `plain`, at the sizes of the smaller published models in fp32 and bf16,
 and also measures a large matrix product; the operations are counted from the model's definition.
 
@@ -46,7 +46,7 @@ TABLE = ((192, 12, 16), (192, 12, 64), (384, 12, 16), (384, 12, 32), (768, 4, 16
 
 @dataclass(frozen=True)
 class Width:
-    """The sizes that all layers of a model share; by default those of base."""
+    """The sizes that all layers of a model share; by default those of the base model."""
 
     vocabulary: int = 16384
     hidden: int = 768
@@ -81,7 +81,8 @@ class Setting:
 
 def make_batch(setting: Setting) -> tuple[Tensor, Tensor, Tensor]:
     """Return ids, mask and labels. 15 % of the tokens are labelled. The lengths of the sequences decrease evenly, so
-    that the mean share of padding is `padding`, and its share in the shortest sequence about twice `padding`.
+    that the mean share of padding in a sequence is `padding`, and the share in the shortest sequence about twice
+    `padding`.
     """
     generator = torch.Generator().manual_seed(0)
     shape = (setting.sequences, setting.length)
@@ -142,7 +143,9 @@ def bert(setting: Setting) -> nn.Module:
 
 
 def gpt_bert(setting: Setting) -> nn.Module:
-    """GPT-BERT of the same width and depth, with its gate and its mixing, masked like the other models."""
+    """Return a GPT-BERT of the same width and depth, with attention gate and weighted sums of layers, trained on masked
+    tokens like the other models.
+    """
     return ours(replace(setting, model="gpt"))
 
 
@@ -169,7 +172,7 @@ def make_step(name: str, setting: Setting, model: nn.Module | None = None) -> Ca
 
 
 def seconds_of(function: Callable[[], object], device: str) -> float:
-    """Return the processor time per thread on the CPU, or the elapsed time on a GPU."""
+    """Return the time of one call in seconds: processor time per thread on the CPU, elapsed time on a GPU."""
     if device != "cpu":
         torch.cuda.synchronize()
         started = time.perf_counter()
@@ -182,7 +185,7 @@ def seconds_of(function: Callable[[], object], device: str) -> float:
 
 
 def best_in_turns(steps: dict[str, Callable[[], None]], repetitions: int, device: str) -> dict[str, float]:
-    """Return the minimal seconds of each step, without the first repetition."""
+    """Return the minimal seconds of each step; the first repetition is not counted."""
     best = dict.fromkeys(steps, float("inf"))
     for repetition in range(repetitions + 1):
         for name, step in steps.items():
@@ -193,7 +196,7 @@ def best_in_turns(steps: dict[str, Callable[[], None]], repetitions: int, device
 
 
 def matmul_rate(device: str, precision: str) -> float:
-    """Return the floating-point operations per second of one large product."""
+    """Return the floating-point operations per second of one large matrix product."""
     size = 2048 if device == "cpu" else 8192
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     left, right = torch.randn(2, size, size, device=device).to(dtype).unbind(0)
@@ -201,8 +204,10 @@ def matmul_rate(device: str, precision: str) -> float:
 
 
 def print_table(shapes: Sequence[tuple[int, int, int]], threads: int, repetitions: int) -> None:
-    """Print the speed-up over the plain definition and the share of a large product, in fp32 and bf16, as Markdown."""
-    print("| forward + backward | ours / plain, fp32 | of the limit | ours / plain, bf16 | of the limit |")
+    """Print, as Markdown, the speed-up over the plain definition and the share of the speed of a large matrix product,
+    in fp32 and bf16.
+    """
+    print("| forward + backward | ours / plain, fp32 | of a large product | ours / plain, bf16 | of a large product |")
     print("|---|---|---|---|---|")
     for hidden, layers, sequences in shapes:
         cells = [f"{hidden} wide, {layers} layers, {sequences} x 128"]
@@ -252,7 +257,7 @@ def _kibibytes(field: str) -> int:
 
 
 def compare(setting: Setting, names: list[str], repetitions: int) -> bool:
-    """Print one table; return True if our speed-up over the plain definition is within its limit."""
+    """Print one table; return False if the speed-up of our model over the plain definition is below its limit."""
     steps = {name: make_step(name, setting) for name in names}
     seconds = best_in_turns(steps, repetitions, setting.device)
     tokens = int(make_batch(setting)[1].sum())
@@ -260,14 +265,16 @@ def compare(setting: Setting, names: list[str], repetitions: int) -> bool:
     limit, speed_up = LIMITS.get(setting.length), seconds["plain"] / seconds["ours"]
     for name in names:
         ratio = seconds[name] / seconds["ours"]
-        print(f"  {name:6} {tokens / seconds[name]:10.0f} tokens/s   ours is {ratio:6.2f} times", end="")
+        print(f"  {name:6} {tokens / seconds[name]:10.0f} tokens/s   ours is {ratio:6.2f} times as fast", end="")
         print(f" (limit {limit})" if name == "plain" and limit else "")
     print(f"  ours reaches {utilisation(steps['ours'], seconds['ours'], setting)}")
     return limit is None or speed_up >= limit
 
 
 def utilisation(step: Callable[[], None], seconds: float, setting: Setting) -> str:
-    """Return operations per second, and their shares of large products and of the data sheet's peak (MFU), if known."""
+    """Return the operations per second, also in percent of the speed of a large matrix product and, if known, of the
+    peak in the device's data sheet (MFU).
+    """
     with FlopCounterMode(display=False) as counter:
         step()
     rate = counter.get_total_flops() / seconds
@@ -280,7 +287,7 @@ def utilisation(step: Callable[[], None], seconds: float, setting: Setting) -> s
 
 
 def packing_gain(setting: Setting, repetitions: int) -> str:
-    """Return the speed-up of packed tokens over the padded batch."""
+    """Return, as text, the speed of a step with packed tokens divided by the speed with the padded batch."""
     step = make_step("ours", setting)
     threshold = encoder.PACKING_PAYS_FROM
 
@@ -290,7 +297,7 @@ def packing_gain(setting: Setting, repetitions: int) -> str:
         encoder.PACKING_PAYS_FROM = threshold
 
     seconds = best_in_turns({"packed": step, "padded": padded}, repetitions, setting.device)
-    return f"{seconds['padded'] / seconds['packed']:.2f} times the padded computation"
+    return f"{seconds['padded'] / seconds['packed']:.2f} times the speed with padding"
 
 
 def main() -> None:
@@ -299,12 +306,12 @@ def main() -> None:
     parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
     parser.add_argument("--lengths", type=int, nargs="+", default=sorted(LIMITS))
     parser.add_argument("--tokens", type=int, nargs="+", default=[1024], help="positions per batch, padding included")
-    parser.add_argument("--layers", type=int, default=2, help="at 512 the plain definition takes some 3 GiB for each")
-    parser.add_argument("--padding", type=float, default=0.0, help="share of padding, up to 0.5; tests the packing too")
+    parser.add_argument("--layers", type=int, default=2, help="at length 512, the plain model needs 3 GiB per layer")
+    parser.add_argument("--padding", type=float, default=0.0, help="share of padding in a batch, up to 0.5")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads of torch")
-    parser.add_argument("--repetitions", type=int, default=3, help="steps per measurement; the best one counts")
-    parser.add_argument("--table", action="store_true", help="print the table of the smaller models and nothing else")
-    parser.add_argument("--no-memory", action="store_true", help="leave the comparison of memory out")
+    parser.add_argument("--repetitions", type=int, default=3, help="steps per measurement; the minimum time counts")
+    parser.add_argument("--table", action="store_true", help="print only the table of the smaller published models")
+    parser.add_argument("--no-memory", action="store_true", help="do not compare the memory")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     if arguments.table:
@@ -320,8 +327,8 @@ def main() -> None:
     print(
         f"base width ({base.hidden}, {base.heads} heads, feed-forward {base.intermediate}), {base.vocabulary} "
         f"subwords, {arguments.layers} "
-        f"layers: the ratios hold per layer, and embedding and head, the same on both sides, pull those of few layers "
-        f"towards 1; {arguments.device}, {arguments.threads} thread(s)"
+        f"layers, {arguments.device}, {arguments.threads} thread(s); with few layers, the speed-up over plain is "
+        f"nearer to 1, because embedding and head need equal times in both models"
     )
     within = True
     for length in arguments.lengths:
@@ -337,7 +344,7 @@ def main() -> None:
             )
             within &= compare(setting, names, arguments.repetitions)
             if arguments.padding:
-                print(f"  ours without the padding: {packing_gain(setting, arguments.repetitions)}")
+                print(f"  ours with packed tokens: {packing_gain(setting, arguments.repetitions)}")
         if not arguments.no_memory:
             memory = {name: peak_memory(name, setting) for name in names}
             print(f"  peak memory of a step of {setting.tokens} positions: ", end="")

@@ -97,7 +97,9 @@ def write_pages(folder: Path, characters: int, files: int = 1) -> int:
 
 
 def make_vocabulary(folder: Path) -> Path:
-    """Return the manifest of the released vocabulary, or of 15 of 16 words of the generated text."""
+    """Return the manifest of the vocabulary released by the reduced-vocabulary study (words of AO-CHILDES), if its file
+    exists; otherwise, of 15 of 16 words of the texts.
+    """
     released = SHARED / "aochildes_word_frequency.csv"
     if not released.is_file():
         released = folder / "words.csv"

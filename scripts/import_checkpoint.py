@@ -34,7 +34,7 @@ if __name__ == "__main__":
     parser.add_argument(
         "--position-head-layout",
         choices=LAYOUTS,
-        help="the code that trained LTG-BERT: babylm or bnc (bnc also for released checkpoints with a wrapper)",
+        help="the code that trained LTG-BERT: babylm or bnc (bnc also for checkpoints with `transformers` code)",
     )
     parser.add_argument("--output", type=Path, required=True, help="path of the manifest, next to the model")
     run_command(main, parser)

@@ -73,7 +73,7 @@ def read_lock(path: Path) -> dict[str, LockedPackage]:
 def read_locks(repository: Path) -> dict[str, LockedPackage]:
     """Return all packages that Hatchery needs, by name of the package.
 
-    The package of PyTorch contains the hashes of both builds (CUDA and CPU).
+    The entry of PyTorch contains the hashes of both builds (CUDA and CPU).
     """
     lock = read_lock(repository / MAIN_LOCK)
     (cpu,) = read_lock(repository / CPU_LOCK).values()

@@ -62,8 +62,8 @@ class ManifestError(HatcheryError):
 
 
 class MisplacedError(ManifestError):
-    """A result is in the folder of another result. It is never deleted, because it is undamaged and a user may need
-    it.
+    """A result is in the folder of another result. The misplaced result is never deleted, because it is undamaged and a
+    user may need it.
     """
 
 

@@ -58,7 +58,7 @@ class PlanSettings(Settings):
 
 @dataclass(frozen=True)
 class PublishedRun:
-    """A pretraining whose paper reports its cost."""
+    """A published pretraining: its size, data, devices and duration, as its paper reports them."""
 
     parameters: int
     tokens: int

@@ -59,7 +59,7 @@ class Project:
 
     If the folder `shipped` is given, missing files are read from it, and its config.yaml is merged with the project's
     config.yaml. Values from Snakemake's command line (`given`) override config.yaml, and `overrides` override both. An
-    unknown name raises ConfigError with the file, the key, the value, the allowed values and the nearest match.
+    unknown name raises ConfigError with the file, the key, the value, the allowed values and the most similar name.
     """
 
     def __init__(
@@ -206,8 +206,8 @@ class Project:
         return self.written.has(kind, name) or (kind == "model" and self.has_inline_model(name))
 
     def place(self, kind: str, name: str) -> str:
-        """Return the file of a configuration block for messages, with the key if the block is inside another block's
-        file.
+        """Return, for use in messages, the file of a configuration block; if the block is inside another block's file,
+        also its key.
         """
         if kind == "model" and self.has_inline_model(name):
             experiment, run = name.split(".")
@@ -216,7 +216,9 @@ class Project:
         return self.written.place(kind, name)
 
     def require(self, kind: str, name: str, where: str) -> None:
-        """Raise ConfigError with the nearest match unless a configuration block of this kind and name exists."""
+        """Raise ConfigError, which suggests the most similar name, unless a configuration block of this kind and name
+        exists.
+        """
         if not (kind == "model" and self.has_inline_model(name)):
             self.written.require(kind, name, where)
 
@@ -241,7 +243,7 @@ class Project:
         return resolve_protocol(self.experiment(experiment).finetuning, task, self, where)
 
     def head_of(self, experiment: str, task: str) -> HeadSettings:
-        """Return the head of a task, with the experiment's options."""
+        """Return the head of a task, with the experiment's `head_options`."""
         return head_of_task(self.experiment(experiment).finetuning, self.task(task).settings(task).head)
 
     def task_batch(self, experiment: str, batch: str) -> list[str]:
@@ -373,7 +375,7 @@ class Project:
     def seeded_run(self, experiment: str, name: str) -> SeededRun:
         """Return the run and seed of the model `name`.
 
-        Raises ConfigError with the nearest match for an unknown name.
+        Raises ConfigError, which suggests the most similar name, for an unknown name.
         """
         known = self._seeded_runs(experiment)
         if name not in known:

@@ -1,8 +1,9 @@
 """Check that the selections of a corpus have enough text for its quotas and its held-out sequences.
 
-Two settings limit the number of texts: the number of windows drawn per text, and the number of documents downloaded
-from a data set of the Hugging Face hub. This check computes an upper bound of the number of texts at planning time.
-Only the job that groups sequences knows the exact number, after hours of downloading and selecting.
+In a selection of windows, two settings limit the number of selected windows: the number of windows drawn per text, and
+the number of documents downloaded from a data set of the Hugging Face hub, because a text is one document or several
+joined documents. This check computes an upper bound at planning time. Only the job that groups sequences knows the
+exact number, after hours of downloading and selecting.
 """
 
 import fnmatch
@@ -20,14 +21,14 @@ _HELD_OUT = ("development", "test", "set_aside")
 
 
 class QuotaLimit(NamedTuple):
-    """The maximum number of texts of a selection, and advice on how to raise this number."""
+    """The maximum number of windows of a selection, and advice on how to raise this number."""
 
     number: int
     advice: str
 
 
 def check_quotas(corpus: CorpusFile, where: str, project: "Project") -> None:
-    """Raise ConfigError, one line per problem, if there is too little text for a quota or a number of held-out
+    """Raise ConfigError, one line per problem, if the selections are too small for a quota or a number of held-out
     sequences.
     """
     problems = Problems()
@@ -51,8 +52,8 @@ def check_quotas(corpus: CorpusFile, where: str, project: "Project") -> None:
 
 
 def _most_texts(name: str, wanted: int, project: "Project") -> QuotaLimit | None:
-    """Return the maximum number of texts that a selection can contain; None if this number is unknown. `wanted` is the
-    requested number of texts.
+    """Return the maximum number of windows that a selection can contain; None if this number is unknown, as for
+    sentences and spans. `wanted` is the requested number of windows.
     """
     selection = project.selection(name)
     if selection.level != "windows":
@@ -67,7 +68,8 @@ def _most_texts(name: str, wanted: int, project: "Project") -> QuotaLimit | None
         return None
     shards, patterns = {split: f"{split}-00000.parquet" for split in hub.splits}, selection.options.files
     splits = [split for split in hub.splits if any(fnmatch.fnmatchcase(shards[split], each) for each in patterns)]
-    # Each text needs at least one document, so the number of documents limits the number of texts.
+    # Windows are drawn from texts, and each text is made from at least one document of the source. So the number of
+    # documents limits the number of texts, and of windows.
     documents = hub.documents * len(splits)
     key = f"data.{selection.data}.hub.documents"
     least = -(-wanted // (each * max(len(splits), 1)))
@@ -78,8 +80,8 @@ def _most_texts(name: str, wanted: int, project: "Project") -> QuotaLimit | None
 
 
 def _most_sequences(group: Group, project: "Project") -> int | None:
-    """Return the maximum number of sequences of a group, because each sequence contains at least one text; None if this
-    number is unknown.
+    """Return the maximum number of sequences of a group; None if this number is unknown. The limits are
+    `maximum_sequences` and the number of selected texts, because each sequence contains at least one selected text.
     """
     limits = [] if group.maximum_sequences is None else [group.maximum_sequences]
     texts = []

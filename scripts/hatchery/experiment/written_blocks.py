@@ -88,8 +88,8 @@ class WrittenBlocks:
         return self.is_inline(kind, name) or name in self.names(kind)
 
     def place(self, kind: str, name: str) -> str:
-        """Return the file of a configuration block for messages, with the key if the block is inside another block's
-        file.
+        """Return, for use in messages, the file of a configuration block; if the block is inside another block's file,
+        also its key.
         """
         if name not in self._files(kind):
             if stem := self._variants(kind).files.get(name):
@@ -99,8 +99,8 @@ class WrittenBlocks:
         return str(self._file(kind, name))
 
     def require(self, kind: str, name: str, where: str) -> None:
-        """Raise ConfigError, with the nearest match, unless exactly one configuration block of this kind and name
-        exists.
+        """Raise ConfigError, which suggests the most similar name, unless exactly one configuration block of this kind
+        and name exists.
         """
         if name in self._variants(kind).twice:
             raise ConfigError(self._variants(kind).twice[name])
@@ -121,7 +121,7 @@ class WrittenBlocks:
 
     def read(self, kind: str, name: str, below: tuple[str, ...] = ()) -> Document:
         """Return the keys of a configuration block, merged with its base. Inline corpora and tokenizers are replaced by
-        names.
+        their names.
 
         A key that is null in the block is not inherited. `below` are the blocks that have this block as base. Raises
         ConfigError for a circle of bases.

@@ -253,7 +253,9 @@ def _add_runs(
     times: Sequence[str],
     versions: Sequence[str],
 ) -> None:
-    """Add entities for the run of the workflow, for the run of Snakemake, and for the control of each stage's run."""
+    """Add entities for the run of the workflow, for the run of Snakemake, and for Snakemake's control of each stage's
+    run (`ControlAction`).
+    """
     controls = []
     for action in actions:
         step = crate.entities[action]["instrument"]["@id"].replace("#stage-", "#step-")

@@ -178,8 +178,8 @@ def _problem(line: Sequence[str], partitions: dict[str, tuple[str, str]]) -> str
 
 
 def _ask(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Run a Slurm command, and return its result. A timeout counts as a failed command: Slurm's controller does not
-    answer.
+    """Run a Slurm command, and return its result. If Slurm's controller does not answer in time, the command counts as
+    failed.
     """
     try:
         return subprocess.run(

@@ -1,9 +1,9 @@
 """The estimated cost of an experiment, computed only from its settings, without data or runs.
 
-FLOPs are counted by `modeling.flops`, and reported next to the counts by the papers' formulas (docs/papers/ltg-bert.md,
-"Cost of a run", and docs/papers/reduced-vocabulary.md, "FLOPs"). The FLOPs are upper bounds, because padding counts as
-text and no step is skipped. The run time is FLOPs divided by the assumed speed, so its accuracy depends on the assumed
-share of the device's peak (MFU). Equal settings give equal estimates.
+FLOPs are counted by `modeling.flops`, and reported next to the counts by the formulas of two papers
+(docs/papers/ltg-bert.md, "Cost of a run", and docs/papers/reduced-vocabulary.md, "FLOPs"). The FLOPs are upper bounds,
+because padding counts as text and no step is skipped. The run time is FLOPs divided by the assumed speed, so its
+accuracy depends on the assumed share of the device's peak speed (MFU). Equal settings give equal estimates.
 
 The cost of evaluation is excluded, because it depends on the number of sentence pairs and task rows in the data.
 """

@@ -115,7 +115,7 @@ def _pretraining(costs: Sequence[RunCost]) -> Table:
 
 
 def _sets(settings: CostSettings, costs: Sequence[RunCost]) -> Table:
-    """Return a table with the FLOPs and device hours of each grid set, and of all models together."""
+    """Return a table with the FLOPs and device hours of each grid set (group of models), and of all models together."""
     sets: dict[str, list[RunCost]] = {}
     for run, cost in zip(settings.runs, costs, strict=True):
         sets.setdefault(run.set or NONE, []).append(cost)
@@ -144,7 +144,9 @@ def _disk(costs: Sequence[RunCost], shards: ShardsOnDisk | None) -> Table:
 
 
 def _memory(settings: CostSettings, costs: Sequence[RunCost]) -> Table:
-    """Return a table of the memory that each training needs at each ZeRO stage; only AdamW supports stages above 0."""
+    """Return a table of the memory that each training needs at each ZeRO stage of DeepSpeed; only the optimiser AdamW
+    supports stages above 0.
+    """
     rows = []
     for run, cost in zip(settings.runs, costs, strict=True):
         can_share = run.pretraining["optimizer"]["name"] == "adamw"

@@ -143,7 +143,7 @@ class JobLines(logging.Handler):
         return "" if self._sends_to_slurm and not fields["local"] else _dated(self._numbered(jobid))
 
     def _numbered(self, jobid: int) -> str:
-        """Return a job's index in the order of starts, the number of all jobs, and the job's name, as `[3/10] name`."""
+        """Return `[3/10] name`: a job's index in the order of starts, the number of all jobs, and the job's name."""
         number = list(self._names).index(jobid) + 1
         return f"[{number:{len(str(self._total))}}/{self._total}] {self._names[jobid]}"
 

@@ -1,7 +1,7 @@
 """Estimated run times of an experiment's pretrainings, from the FLOPs of their steps and the speed of the planned
 device.
 
-FLOPs are counted as in the cost estimate (`cost_estimate.py`); the speed is the device's peak times
+FLOPs are counted as in the cost estimate (`cost_estimate.py`); the speed is the device's peak speed, multiplied by
 `cluster.planned_mfu`. The estimate is used only for the run time that a job requests from a cluster. If a pretraining
 is stopped at this limit, the next attempt continues the pretraining. The constants below are assumptions with a margin,
 not measurements; `results/benchmarks/` contains measured times of jobs.

@@ -71,8 +71,8 @@ class RawFiles:
         return self._same[manifest]
 
     def changed(self, manifest: str, made: Path) -> tuple[Path, Listing] | None:
-        """Return (path, current file list) of a source that is newer than the file `made`. The files of such a source
-        have changed since the registration, or the source was registered after `made` was written.
+        """Return (path, current file list) of the source with this manifest, if the source is newer than the file
+        `made`: its files have changed since the registration, or it was registered after `made` was written.
 
         None if the source is not newer, or if it has no files.
         """

@@ -1,10 +1,10 @@
 """Resources of jobs: processors, memory, run time, GPUs, and the partition of a cluster.
 
 `job_resources` is a pure function of the stage's record, the section `cluster` of the configuration, the job's threads
-and estimated run time, and the attempt. Resources have the names of Snakemake's Slurm executor; a resource that a job
-must not request is absent. The combinations of resources that the executor accepts for pretraining were found by
-running it (`tests/workflow/planning/test_sbatch_lines.py`). `Resources` computes the resources of a project's jobs. No
-result depends on resources, so Snakemake does not record them.
+and estimated run time, and the attempt. The names of resources are those that Snakemake's Slurm executor reads; a
+resource that a job must not request is absent. The combinations of resources that the executor accepts for pretraining
+were found by running it (`tests/workflow/planning/test_sbatch_lines.py`). `Resources` computes the resources of a
+project's jobs. No result depends on resources, so Snakemake does not record them.
 """
 
 import math
@@ -45,7 +45,7 @@ class JobFacts:
 
 
 def job_resources(need: Stage, cluster: ClusterSettings, facts: JobFacts, attempt: int = 1) -> dict[str, Resource]:
-    """Return the resources of a stage's job, with the names of the executor as keys.
+    """Return the resources of a stage's job; the keys are the names that Snakemake's Slurm executor reads.
 
     `mem_mb` is the memory per node, and `runtime` is the run time in minutes. The cause of a failure (memory or time)
     is unknown, so both values grow with each attempt, up to the limits of the partition. There is one exception: if the
@@ -138,7 +138,9 @@ def _bounded(value: int, bound: int | None) -> int:
 
 
 class Resources:
-    """Resources of the jobs of a project. The run time of a pretraining is estimated from the number of its steps."""
+    """Resources of the jobs of a project. The run time of a pretraining is estimated from its FLOPs and the speed of
+    the planned device, unless `cluster.pretraining_minutes` is set.
+    """
 
     def __init__(self, jobs: Jobs, is_main_process: bool = True) -> None:
         self.jobs = jobs
@@ -187,8 +189,9 @@ class Resources:
     def command(self, record: Stage, resources: Any) -> str:
         """Return the beginning of the command of a stage's job with these resources.
 
-        The command of a job that uses a model first reserves GPUs. A pretraining in a Slurm job reserves none, because
-        Slurm has assigned GPUs to it. The command of a pretraining starts one process per GPU.
+        Unless `compute.device` is `cpu`, the command of a job that uses a model first reserves GPUs. A pretraining in a
+        Slurm job reserves none, because Slurm has assigned GPUs to it. The command of a pretraining starts one process
+        per GPU.
         """
         script = f"{program('run.py')} {record.name}"
         if record.runs_on == "gpus":

@@ -2,9 +2,9 @@
 
 Modification times are wrong if a clock was set back. Therefore, at the end of a Snakemake call, the inputs of all
 finished results are compared with the checksums in the results' manifests. If inputs of a result have changed or are
-missing, the result is reported, with the rules to run again. No later stage reads final results, such as submissions,
-and would notice a wrong file. Therefore this module also reports a final result that was altered or belongs to another
-experiment.
+missing, the result is reported, with the rules to run again. Final results, such as submissions, are read by no later
+stage that would notice a wrong file. Therefore this module also reports a final result that was altered or belongs to
+another experiment.
 """
 
 import atexit
@@ -31,8 +31,8 @@ OTHER_CONTENT = "was made from other content"
 def watch_stale_results(workflow: Any, dry_run: bool) -> None:
     """Report stale results at the end of this Snakemake call.
 
-    The call ends with status 1, unless it is a dry run, if the content of an input has changed since a finished result
-    was made from it.
+    If a result was altered, or the content of an input has changed since a finished result was made from the input, the
+    call ends with status 1; a dry run does not.
     """
     if dry_run:
         atexit.register(report_stale_results, workflow)
