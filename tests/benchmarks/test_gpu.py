@@ -52,7 +52,7 @@ def test_every_kind_of_part_runs_on_a_cpu_without_the_packages_of_the_workflow(t
         capture_output=True,
         text=True,
         env=environment,
-        timeout=300,
+        timeout=900,
         check=False,
     )
     assert done.returncode == 0, done.stderr
