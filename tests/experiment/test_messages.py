@@ -309,6 +309,10 @@ def test_a_list_with_a_wrong_entry_is_told_once(configuration: Path) -> None:
     edit(configuration, DEMO, "  steps: 700\n", "  budget: {words_seen: 60K}\n  checkpoints_at: [20k]\n")
     (line,) = check(configuration, DEMO)
     assert "pretraining.checkpoints_at.0: got '20k'" in line
+    edit(configuration, DEMO, "checkpoints_at: [20k]", "checkpoints_at: [20K]")
+    edit(configuration, DEMO, "learning_rates: [1.0e-3]", "learning_rates: [fast]")
+    (line,) = check(configuration, DEMO)
+    assert "learning_rates.0: got 'fast'" in line
 
 
 @pytest.mark.parametrize(

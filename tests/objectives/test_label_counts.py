@@ -62,6 +62,8 @@ def test_a_limit_spreads_the_counted_examples_over_the_corpus(recorded) -> None:
     assert [index for _, _, index in examples.asked] == list(range(0, 300, 30))
     labels = examples.labels[::30]
     assert np.array_equal(counts, np.bincount(labels[labels != -100], minlength=60))
+    # By hand: the integer parts of the multiples of 1.9.
+    assert counted_examples(19, 10).tolist() == [0, 1, 3, 5, 7, 9, 11, 13, 15, 17]
 
 
 @given(st.integers(1, 500), st.none() | st.integers(1, 600))

@@ -355,3 +355,4 @@ def test_a_figure_has_its_title_and_its_remarks(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_count_on_an_axis_is_abbreviated_and_not_rounded() -> None:
     assert [abbreviated(count) for count in (950, 2_500, 1.5e6, 3.2e9)] == ["950", "2.5k", "1.5M", "3.2B"]
+    assert [abbreviated(count) for count in (999, 1_000, -1_000, 1e6, 1e9)] == ["999", "1k", "-1k", "1M", "1B"]

@@ -348,15 +348,17 @@ def test_a_page_of_many_models_stays_small_and_says_what_it_leaves_out(site: Sit
         for task in range(14)
     ]
     averages = [f"m{model:03d},glue,average,score_percent,5{model % 10}.0,0.1,5,0,,0,,,,," for model in range(250)]
-    text = site.write([*tasks, *averages])
+    pairs = [f"m{model:03d},blimp,agreement,accuracy_percent,60.0,1.0,5,0,,0,,,,," for model in range(13)]
+    text = site.write([*tasks, *averages, *pairs])
     assert len(text) < 1_000_000
     words = read_page(site.page).text
     assert "The experiment has 250 models. Averages are shown for the first 200 of these models" in words
     assert "glue; the first 500 of 3,500" in words
-    # The table of averages has 200 models, and the tables of the suite's 14 tasks and average have twelve models.
+    # The table of averages has 200 models. Each table of scores of single tasks has twelve models: three tables of the
+    # first suite's 14 tasks and average, and one table of the second suite, of which 13 models have scores.
     tables = text.partition(">Metrics and notes</h2>")[0]
     counts = [tables.count(f'<th scope="row">m{model:03d}</th>') for model in (11, 12, 199, 200)]
-    assert counts == [1 + 3, 1, 1, 0]
+    assert counts == [1 + 3 + 1, 1, 1, 0]
     assert "more numbers of summary.csv are not on this page" in read_page(site.results / "provenance.html").text
     assert link_problems(site.page)[0] == []
 

@@ -21,6 +21,7 @@ def test_the_mean_over_paradigms_is_shown_where_it_differs_for_any_model(
     rows = [
         SimpleNamespace(suite=suite, task=task, metric=ACCURACY, mean=mean) for (_, suite, task), mean in means.items()
     ]
+    rows += [SimpleNamespace(suite="s", task=task, metric=ACCURACY, mean=65.0) for task in ("pair_average", "binding")]
     summary: Any = SimpleNamespace(
         rows=rows,
         models=["a", "b"],
@@ -29,3 +30,5 @@ def test_the_mean_over_paradigms_is_shown_where_it_differs_for_any_model(
     measures = _suite_section(summary, "s", "title", "note").measures
     found = [measure.label for measure in measures if measure.metric == ACCURACY_TIES_CORRECT]
     assert found == ["phenomenon average, ties correct", "paradigm average, ties correct"][:shown]
+    # No average is listed among the phenomena.
+    assert [measure.label for measure in measures if measure.metric == ACCURACY] == ["binding"]
