@@ -85,10 +85,10 @@ SLACK = 1e-9
 
 
 def least_of_best(numbers: Iterable[tuple[float, float]]) -> float:
-    """Return the best number minus its noise. Lower numbers are worse than the best by more than noise. `numbers` are
-    pairs (number, noise); a higher number is better.
+    """Return the best value minus its noise. A lower value is worse than the best value by more than noise. `numbers`
+    are pairs (value, noise); a higher value is better.
 
-    If several numbers are equally good, the largest of their noises is used.
+    If several values are equally good, the largest of their noises is used.
     """
     best, reach = max(numbers)
     return best - reach - SLACK

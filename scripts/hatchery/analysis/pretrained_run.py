@@ -186,7 +186,7 @@ def pretrained_run(manifest: Manifest) -> PretrainedRun:
 
 
 def imported_run(manifest: Manifest) -> TidyRow:
-    """Return the row of `RUNS` of an external model, which contains the model's sizes, but no columns about its
+    """Return the row of `RUNS` of an external model. The row contains the model's sizes, but no columns about its
     training.
     """
     measured = {name: manifest.measures[name] for name in RUNS.names if name in manifest.measures}

@@ -63,7 +63,7 @@ def combined_deviation(published: float | None, ours: float | None, sampling: fl
 def judge(difference: float, deviation: float | None, rounding: float = PRINTED_ROUNDING) -> Verdict:
     """Compare our number with a published number, given `difference` (our number minus the published number).
 
-    Return `within` if the absolute difference is at most two `deviation`s, or at most `rounding`. Otherwise return
+    Return `within` if the absolute difference is at most twice `deviation`, or at most `rounding`. Otherwise return
     `above` or `below`. If `deviation` is None, `within` means at most half a point, regardless of `rounding`.
     """
     tolerance = TOLERANCE_WITHOUT_DEVIATION if deviation is None else max(DEVIATIONS * deviation, rounding)

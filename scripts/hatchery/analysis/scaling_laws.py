@@ -86,7 +86,7 @@ class BreakPoint:
     """The best split of the points into two laws. `below` is the last x of the lower law, and `above` is the first x of
     the upper law.
 
-    `gain` is the decrease of the information criterion if two laws are fitted instead of one law.
+    `gain` is the decrease of the Bayesian information criterion if two laws are fitted instead of one law.
     """
 
     below: float

@@ -80,7 +80,7 @@ class SummarySettings(Settings):
 class FigureSettings(Settings):
     """Settings of a figure of an experiment. `figure` and `version` are copied from the registry of figures.
 
-    The figures of some results have additional settings, which are declared with these results
+    Figures of some kinds of results have additional settings, which are declared with these kinds
     (`views/figures/needs.py`).
     """
 

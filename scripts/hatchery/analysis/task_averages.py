@@ -203,10 +203,10 @@ def task_averages(suite: str, measured: "pl.DataFrame") -> list[TaskAverage]:
 
 
 def _runs_of(members: Sequence[Member], numbers: "pl.DataFrame") -> "pl.DataFrame":
-    """Return one row for each term of an average and each run. The column `task` is the index of the term, and `value`
-    is the mean of the term's values.
+    """Return one row for each term of an average and each run. A term is one metric of a task, or several metrics that
+    are averaged first. The column `task` is the index of the term, and `value` is the mean of its metrics.
 
-    A row counts as failed if any task of the term failed. A row has no value if any of the term's values is missing.
+    A row counts as failed if any task of the term failed. A row has no value if any metric of the term is missing.
     """
     import polars as pl
 
@@ -227,7 +227,9 @@ def _runs_of(members: Sequence[Member], numbers: "pl.DataFrame") -> "pl.DataFram
 def _averages(
     suite: str, measured: "pl.DataFrame", present: Iterable[tuple[str, str]]
 ) -> dict[str, tuple[Member, ...]]:
-    """Return the terms of every average that can be computed, by the name of the average."""
+    """Return the terms of each published average whose terms all exist, by name of the average. If the suite has no
+    published `average` or lacks some of its terms, add an average over the existing tasks, at least two.
+    """
     original = original_suite(suite)
     prefix = suite.removesuffix(original)
     published = {
@@ -251,8 +253,8 @@ def _averages(
 
 
 def original_suite(suite: str) -> str:
-    """Return the paper's suite whose name is `suite`, without a prefix such as `my_`. If there is no such suite, return
-    `suite` itself.
+    """Return the name of the published suite that `suite` equals after removing a prefix such as `my_`. If there is no
+    such published suite, return `suite` itself.
     """
     named = [name for name in PUBLISHED_AVERAGES if f"_{suite}".endswith(f"_{name}")]
     return max(named, key=len, default=suite)

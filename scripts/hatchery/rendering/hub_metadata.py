@@ -27,9 +27,9 @@ def licence_entries(licences: Iterable[str]) -> dict[str, object]:
 def licence_id(licences: Iterable[str]) -> str:
     """Return the hub's identifier of the licence of a model or data set that was made from sources with these licences.
 
-    The identifier is `unknown` if a source has no licence, and `apache-2.0` if all sources have this licence, as
-    generated data do. Otherwise it is `other`, because a program cannot decide which licence terms of the data apply to
-    a model.
+    The identifier is `unknown` without licences or if a licence is unknown (`is_unknown`), and `apache-2.0` if all
+    sources have this licence, as generated data do. Otherwise it is `other`, because a program cannot decide which
+    licence terms of the data apply to a model.
     """
     found = set(licences)
     if not found or any(map(is_unknown, found)):

@@ -1,4 +1,4 @@
-"""Sentences that answer the question of an experiment: they name the leading model on each average of the summary.
+"""Sentences that answer the question of an experiment: which models, if any, lead on the averages of the summary.
 
 `Scores.best` decides which models lead, as for the bold numbers of tables.
 """

@@ -1,9 +1,10 @@
 """The static HTML page of an experiment or a study, for readers who did not run it.
 
-The first screen states the comparison, answers it in sentences, and draws averages and learning curves. In the tables,
-each of our scores links to its row on the provenance page, and this row links to manifests and raw files. The page
-loads no other files. Its only script sorts and filters tables; all content is readable without it. Equal results
-produce byte-identical pages, except for the days and times of training (`page_runs`).
+The first screen states which models are compared, names the leading models in sentences, and draws averages and
+learning curves. In the tables, each of our scores links to its row on the provenance page (unless a large experiment's
+page omits the row), and this row links to manifests and raw files. The page loads no other files. Its only script sorts
+and filters tables; all content is readable without it. Equal results produce byte-identical pages, except for the days
+and times of training (`page_runs`).
 """
 
 import json

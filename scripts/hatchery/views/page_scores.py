@@ -45,7 +45,7 @@ class ScoreTables:
     def overview(self, measures: Sequence[Measure], sets: Mapping[str, str]) -> list[Table]:
         """Return tables of averages with a caption.
 
-        If there are many models, only the first ROWS_SHOWN models are shown, grouped by grid set.
+        With ROWS_FROM or more models, only the first ROWS_SHOWN models are shown, grouped by grid set.
         """
         if len(self.scores.models) >= ROWS_FROM:
             return self._models_as_rows(OVERVIEW, self.scores.models[:ROWS_SHOWN], measures, OVERVIEW, sets)

@@ -21,14 +21,12 @@ MINIMAL_PAIRS, FINETUNING, TRANSLATION = "minimal_pairs", "finetuning", "transla
 
 
 def tables(*names: str) -> "Need":
-    """Return a function for `needs`, which returns the paths of the tables called `names`: tidy tables or
-    the summary.
-    """
+    """Return a function for `needs` that returns the paths of the tables `names`: tidy tables or the summary."""
     return lambda results, name, settings: {table: results.of.table(table, experiment=name) for table in names}
 
 
 def evaluated(kind: str) -> "Need":
-    """Return a function for `needs`, which returns the manifests of all evaluations of the kind `kind`.
+    """Return a function for `needs` that returns the paths of the manifests of all evaluations of the kind `kind`.
 
     The keys are `<kind>/<experiment>/<run>:<suite or task>`; for a single experiment, the keys lack `<experiment>/`.
     """
@@ -41,8 +39,8 @@ def evaluated(kind: str) -> "Need":
 
 
 def corpora(results: "ResultPaths", name: str, settings: object) -> dict[str, str]:
-    """Return the manifests of the corpus (`corpus/<experiment>`) and the token shards (`tokens/<experiment>`) of each
-    experiment.
+    """Return the paths of the manifests of each experiment's corpus (key `corpus/<experiment>`) and token shards (key
+    `tokens/<experiment>`).
     """
     parts = results.project.members(name)
     return {f"{CORPUS}/{part}": results.corpus(part) for part in parts} | {
@@ -51,7 +49,7 @@ def corpora(results: "ResultPaths", name: str, settings: object) -> dict[str, st
 
 
 def pair_files(results: "ResultPaths", name: str, settings: object) -> dict[str, str]:
-    """Return the manifests of the raw files of all suites of minimal pairs, as `pair_files/<suite>`."""
+    """Return the paths of the manifests of all minimal-pair suites' raw files, by key `pair_files/<suite>`."""
     project = results.project
     suites = [suite for part in project.members(name) for suite in project.experiment(part).minimal_pairs]
     return {f"{PAIR_FILES}/{suite}": source_manifest(source_of(project.suite(suite))) for suite in suites}

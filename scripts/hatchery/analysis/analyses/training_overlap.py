@@ -38,7 +38,7 @@ NOTE = (
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOverlapSettings(AnalysisSettings):
-    """Settings of an analysis without further keys."""
+    """Settings of the analysis, which has no keys of its own."""
 
 
 def count_overlap(settings: TrainingOverlapSettings, study: Study) -> Findings:

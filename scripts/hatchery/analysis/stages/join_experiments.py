@@ -1,4 +1,4 @@
-"""The stage `join_experiments`: concatenate the tidy tables of several experiments to the tables of a study.
+"""The stage `join_experiments`: concatenate the tidy tables of several experiments into the tables of a study.
 
 Experiments may have models of the same name, so in a study's tables, `model`, `run` and `label` begin with the name of
 the experiment (`demo/elc_bert`). All columns are those of an experiment's tables, so the same code reads both.

@@ -216,7 +216,8 @@ def draw_learning_curves(
 def _groups(settings: FigureSettings, untrained: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the legend's label of each group of models, and the group of each model. A group has one colour.
 
-    In a grid with grid sets, a group is all models of one grid set; otherwise, a group is a single model.
+    If the settings name grid sets (only for figures of many models), a group is all models of one grid set; otherwise,
+    a group is a single model.
     """
     if not settings.sets:
         return models_with_counts(settings.runs), {model: model for model in models_in_order(settings.runs)}

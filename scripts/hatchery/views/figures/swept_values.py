@@ -89,7 +89,7 @@ Values = dict[str, dict[str, float]]
 
 @dataclass(frozen=True)
 class SweptPanel:
-    """A panel: `axis` is the swept key on the x axis.
+    """A panel: `axis` is the swept key on the x axis, or PARAMETERS for a grid.
 
     `lines` are the points of each line, by a label with the values of the other keys. `ticks` are the values on the
     axis if they are not numbers. `published` are (x, value) for a paper's printed values.

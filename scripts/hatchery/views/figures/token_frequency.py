@@ -94,7 +94,8 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 def points(
     rows: Sequence[tuple[str, str, str, float, int, float | None]],
 ) -> Mapping[tuple[str, str, str], list[Point]]:
-    """Return points, sorted from rare to frequent tokens, by split, metric (LOG_PROBABILITY, WITHOUT_BIAS) and model.
+    """Return points (log-frequency, log-probability, standard error), sorted from rare to frequent tokens, by split,
+    metric (LOG_PROBABILITY, WITHOUT_BIAS) and model. Bins with fewer than LEAST_TOKENS tokens are omitted.
 
     A row of `rows` is (model, bin, metric, value, number of tokens, standard error over tokens) for a single run.
     """

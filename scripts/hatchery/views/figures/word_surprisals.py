@@ -93,7 +93,8 @@ def written(position: int, word: str) -> str:
 def panel_rows(rows: Sequence[tuple[str, str, float, str | None]]) -> list[tuple[str, str, float]]:
     """Return rows (model, task, surprisal), from rows that also contain the comparison basis.
 
-    If models have different comparison bases, the difference is appended to the name of the set of texts.
+    If models have different comparison bases, the differing aspects of the bases are appended to the name of the set of
+    texts.
     """
     bases: dict[str, list[str]] = {}
     for _, task, _, basis in rows:

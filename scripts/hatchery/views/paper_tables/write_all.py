@@ -122,8 +122,8 @@ def write_all(settings: PaperTablesSettings, inputs: TableInputs, run: StageRun)
 
 
 def all_tables(settings: PaperTablesSettings, inputs: TableInputs) -> tuple[list[PaperTable], list[str]]:
-    """Return the tables for which we have numbers, in the order of the layout, and the other tables' numbers in the
-    paper.
+    """Return the tables for which we have numbers, in the order of the layout, and the numbers (such as 3) of all other
+    tables of the layout.
     """
     layout = read_layout(inputs.layout)
     numbers = read_numbers(inputs.published)
