@@ -1,11 +1,11 @@
 """Sums of the residual stream after each block (attention or feed-forward), and their learned combinations.
 
 The input of a block is a weighted sum of the embedding output and the residual sums of all earlier blocks. Source:
-GPT-BERT, after the published code (docs/papers/gpt-bert.md, "Layer mixing"). Most of the time is memory traffic,
-because every combination reads all earlier sums. Therefore all sums are stored in one tensor. Then a combination is one
-matrix-vector product, and the gradient of its weights is another matrix-vector product. The gradients of all sums are
-also accumulated in one tensor: block j + 1 reads only the combination after block j, so the backward pass reaches the
-blocks in reverse order.
+GPT-BERT, after the published code (docs/papers/gpt-bert.md, "Layer mixing"). Most of the time of these combinations is
+memory traffic, because every combination reads all earlier sums. Therefore all sums are stored in one tensor. Then a
+combination is one matrix-vector product, and the gradient of its weights is another matrix-vector product. The
+gradients of all sums are also accumulated in one tensor: block j + 1 reads only the combination after block j, so the
+backward pass reaches the blocks in reverse order.
 """
 
 from collections.abc import Sequence

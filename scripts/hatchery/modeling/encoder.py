@@ -41,8 +41,8 @@ class Encoder(nn.Module, ABC):
     @property
     @abstractmethod
     def has_residual_stream(self) -> bool:
-        """Return whether each layer adds to its input, so that the difference of two successive states is the layer's
-        contribution.
+        """Return whether each layer adds its output to its input, so that the difference of two successive states is
+        the layer's contribution.
         """
 
     @property

@@ -67,9 +67,9 @@ class Exported:
         return f"hatchery_{self.module.removeprefix('modeling_')}"
 
     def auto_classes(self, language_models: Sequence[str]) -> dict[str, str]:
-        """Return the suffix of the exported class for each auto class of `transformers`.
+        """Return, for each auto class of `transformers`, the name suffix of the exported class.
 
-        `language_models` are the suffixes of the language-model classes.
+        `language_models` are the name suffixes of the exported classes with a language-model head.
         """
         bare = {"AutoModel": "Model"} if self.bare else {}
         heads = (*language_models, *self.further)
@@ -77,7 +77,9 @@ class Exported:
 
 
 def six_per_parameter_and_token(config: object, parameters: int, work: Sequence[tuple[int, int]]) -> float:
-    """Return 6 FLOPs for each parameter and token: the formula of families whose papers count no FLOPs."""
+    """Return 6 FLOPs for each parameter and token: the formula of families whose papers count no FLOPs. `work` contains
+    pairs (number of sequences, sequence length).
+    """
     return kaplan_flops(parameters, sum(sequences * length for sequences, length in work))
 
 

@@ -120,7 +120,7 @@ def reduced_vocabulary_flops(
     of values, counts the output layer at every position, and counts the embedding lookup as a matrix product. The
     formula "code_without_projection" (Table 2 and parts of Tables 3 and 4) also omits the projection from the embedding
     size to the hidden size. The formula "printed" is printed in Appendix A; its feed-forward term lacks the sequence
-    length, which "complete" adds. `num_attention_heads` is the number in the paper's tables, although all untied models
+    length, which "complete" adds. `num_attention_heads` is the number in the study's tables, although all untied models
     have 8 heads. Source: docs/papers/reduced-vocabulary.md, "FLOPs".
     """
     length, size, inner = sequence_length, hidden_size, intermediate_size
@@ -139,7 +139,7 @@ def reduced_vocabulary_flops(
 def kaplan_flops(parameters: int, tokens: float) -> float:
     """Return the FLOPs of forward and backward passes on `tokens` tokens: 6 N per token, for N `parameters`.
 
-    The paper's N does not count embeddings. Source: Kaplan et al. (2020), "Scaling Laws for Neural Language Models",
+    Kaplan et al. exclude embeddings from N. Source: Kaplan et al. (2020), "Scaling Laws for Neural Language Models",
     Section 2.1. The reduced-vocabulary study also logged the result of this formula.
     """
     return 6.0 * parameters * tokens

@@ -19,7 +19,7 @@ def stream(seed: int, name: str) -> torch.Generator:
 
 @torch.no_grad()
 def truncated_normal_(tensor: Tensor, deviation: float, seed: int, name: str) -> None:
-    """Fill `tensor` with draws from a normal distribution of standard deviation `deviation`, truncated at two
+    """Fill `tensor` with draws from a normal distribution of standard deviation `deviation`, truncated at two standard
     deviations.
     """
     values = torch.empty(tensor.shape, dtype=torch.float32)
@@ -47,8 +47,8 @@ def xavier_deviation(tensor: Tensor) -> float:
 
 
 def initial_standard_deviation(hidden_size: int) -> float:
-    """Return the standard deviation sqrt(2 / (5 * hidden_size)) before truncation at two deviations (LTG-BERT, Section
-    4).
+    """Return the standard deviation sqrt(2 / (5 * hidden_size)) before truncation at two standard deviations (LTG-BERT,
+    Section 4).
     """
     return math.sqrt(2 / (5 * hidden_size))
 

@@ -141,8 +141,8 @@ class LanguageModel(nn.Module):
 def initialise_(model: LanguageModel, seed: int) -> None:
     """Set every parameter of `model` in place, by the initialisation of its family.
 
-    Models that differ only in layer weighting start from the same backbone, because each tensor has its own stream of
-    random numbers.
+    Models that differ only in layer weighting have equal initial weights outside of the layer weighting, because each
+    tensor has its own stream of random numbers.
     """
     family_of(model.config).modules().initialise_(model, seed)
     for module in model.modules():

@@ -91,7 +91,7 @@ class LayerMixture(nn.Module):
         self.layer_weights = nn.ParameterList(nn.Parameter(vector) for vector in self.initial_weights())
 
     def initial_weights(self) -> list[Tensor]:
-        """Return the initial weights."""
+        """Return the initial layer weights, one vector for each consumer."""
         vectors = [torch.zeros(size) for size in self.sizes]
         for vector in vectors:
             vector[-1] = 1.0 if self.weighting.between_blocks else self.weighting.previous_layer_bias

@@ -1,7 +1,7 @@
 """Layer norm in full precision, and a fast dropout on the CPU.
 
 Under bf16 autocast, torch computes layer norms in fp32 on CUDA but not on the CPU; `LayerNorm` computes in fp32 on both
-devices. On the CPU, torch's dropout takes as long as a matrix product of the small models here. `Dropout` is faster,
+devices. On the CPU, torch's dropout takes as long as a matrix product in Hatchery's small models. `Dropout` is faster,
 because it draws only 16 random bits per element.
 """
 

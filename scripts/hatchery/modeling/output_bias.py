@@ -32,8 +32,9 @@ def log_prior(distribution: np.ndarray, n_rows: int | None = None, centred: bool
     """Return the bias of a softmax layer: fp32 [n_rows], the logarithm of `distribution` [V].
 
     Rows from V on, which pad the vocabulary to a round size, get `SPARE_ROW_BIAS`. If `centred` is true, the mean over
-    the V entries is subtracted. Probabilities do not change, but without an arbitrary constant in the bias, its norm is
-    well defined. Raises ModelError if there are fewer rows than entries, or if an entry has probability 0.
+    the V entries is subtracted. This removes an arbitrary constant from the bias, so that the norm of the bias is well
+    defined; probabilities do not change. Raises ModelError if there are fewer rows than entries, or if an entry has
+    probability 0.
     """
     if not np.all(distribution > 0):
         raise ModelError(

@@ -36,8 +36,8 @@ class PositionIndices(NamedTuple):
         return relative_embedding[self.first_row : self.first_row + self.n_rows]
 
     def of_queries_from(self, first: int, length: int) -> "PositionIndices":
-        """Return the indices for the queries from `first` on, for a score table without rows for earlier queries;
-        `length` is T.
+        """Return the indices for the queries from position `first` on; the score table has no rows for earlier queries,
+        and `length` is T.
         """
         if first == 0:
             return self
@@ -46,7 +46,7 @@ class PositionIndices(NamedTuple):
         return self._replace(by_query=by_query.flatten(), by_key=by_key.flatten())
 
     def columns(self, length: int) -> Tensor:
-        """Return int64 [T, T]: the column of each pair of query i and key j; `length` is T."""
+        """Return int64 [T, T]: the score table's column for each pair of query i and key j; `length` is T."""
         return self.by_query.view(length, length) % self.n_rows
 
 

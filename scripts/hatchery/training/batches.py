@@ -1,9 +1,9 @@
 """The batches of each training step for one process, drawn ahead of the training loop.
 
-A batch is a function of the seed and the step, so drawing ahead does not change the results. By default a thread of the
-training process draws batches; worker processes keep up with faster devices. Workers are forked, so they share the
-memory-mapped shards. Workers end with the training, also after an error or a kill. For training on a GPU, this module
-copies the batches to page-locked memory.
+A batch is a function of the seed and the step, so drawing ahead does not change the results. By default, a thread of
+the training process draws batches. For fast devices, worker processes can draw them instead. Workers are forked, so
+they share the memory-mapped shards. Workers end with the training, also after an error or a kill. For training on a
+GPU, this module copies the batches to page-locked memory.
 """
 
 import signal

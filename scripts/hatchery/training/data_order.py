@@ -116,7 +116,9 @@ class DataOrder:
         return slices
 
     def epochs(self) -> float:
-        """Return the number of times that the run reads each sequence, summed over the kinds of sequences."""
+        """Return the number of times that the run reads each sequence. In a hybrid objective, this is the sum over
+        masked and causal sequences.
+        """
         sums = (sum(stretch.sequences) / max(1, self._size(stretch.sequence_length)) for stretch in self.plan.stretches)
         return sum(sums)
 
@@ -229,7 +231,7 @@ Order = Callable[[Step], list[EpochSlice]]
 
 @runtime_checkable
 class OrdersItself(Protocol):
-    """An objective that defines its own data order, whose batches may have other sizes than in the plan."""
+    """An objective that defines its own data order; its batches may have other sizes than the plan's batches."""
 
     def order(self, plan: StepPlan, seed: int, examples_of_length: Callable[[int], Any]) -> Order:
         """Return the function that selects the sequences of each step."""

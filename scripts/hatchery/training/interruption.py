@@ -196,8 +196,9 @@ class StopRequest:
         return self.signal_name is not None or self._limit_is_near or self._is_claimed()
 
     def step_finished(self) -> None:
-        """Record the end of a step with its evaluation and checkpoint; its duration predicts the duration of later
-        steps."""
+        """Record the end of a step, its evaluation and its checkpoint. The longest of the recent steps predicts the
+        duration of the next step.
+        """
         now = time.monotonic()
         self._step_seconds.append(now - self._step_began)
         self._step_began = now

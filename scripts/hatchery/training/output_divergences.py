@@ -39,10 +39,10 @@ _LOGITS_AT_A_TIME = 2**20
 def divergences(logits: Tensor, targets: Tensor, unigram: Tensor) -> Tensor:
     """Return the sums of `MEASURES` over N positions, followed by N: fp64 [6].
 
-    `logits` have the shape [N, rows], `targets` are int64 [N], and `unigram` is fp64 [V] with values above 0 that sum
-    to 1; V is at most `rows`. Logits from index V on belong to padding entries of the vocabulary. omega and the uniform
-    distribution u are 0 for padding entries. Therefore p is restricted to the V token ids in KL(p || omega) and KL(p ||
-    u), which would otherwise be infinite.
+    `logits` have the shape [N, rows], `targets` are int64 [N], and `unigram` (omega) is fp64 [V] with values above 0
+    that sum to 1; V is at most `rows`. Logits from index V on belong to padding entries of the vocabulary. omega and
+    the uniform distribution u are 0 for padding entries, so KL(p || omega) and KL(p || u) would be infinite for the
+    predictions p. Therefore p is restricted to the V token ids in these two divergences.
     """
     n_types, positions = len(unigram), len(logits)
     log_unigram = unigram.log()

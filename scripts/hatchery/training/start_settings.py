@@ -2,8 +2,8 @@
 average.
 
 Source of the output bias: "A Natural Bias for Language Generation Models", Sections 3 and 4.1;
-docs/papers/natural-bias.md, "Scale of the output matrix". All other papers use the default, a zero bias. Values that
-exclude each other are refused.
+docs/papers/natural-bias.md, "Scale of the output matrix". All other papers that Hatchery reproduces use the default, a
+zero bias. Values that exclude each other are refused.
 """
 
 from dataclasses import dataclass

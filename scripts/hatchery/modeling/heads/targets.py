@@ -54,7 +54,7 @@ class Target(Protocol):
 
 @dataclass(frozen=True)
 class OneClass:
-    """One of K classes per unit, by softmax and cross-entropy.
+    """One of K classes for each unit (such as a sequence or a token), by softmax and cross-entropy.
 
     Scores are [..., K], labels int64 [...]; units with the label UNLABELLED are ignored.
     """
@@ -75,8 +75,8 @@ class OneClass:
 
 @dataclass(frozen=True)
 class IndependentLabels:
-    """K independent binary labels per unit, each with a sigmoid and a binary cross-entropy (edge probing, Tenney et al.
-    2019).
+    """K independent binary labels for each unit (such as a span), each with a sigmoid and a binary cross-entropy (edge
+    probing, Tenney et al. 2019).
 
     Scores are [..., K], labels [..., K] of any dtype: 0, 1 or UNLABELLED (ignored).
     """
@@ -84,7 +84,7 @@ class IndependentLabels:
     link: ClassVar[Link | None] = "multi_label"
 
     def loss(self, scores: Tensor, labels: Tensor) -> SummedLoss:
-        """Return the binary cross-entropy, summed over the labelled decisions."""
+        """Return the binary cross-entropy, summed over all labels except UNLABELLED."""
         return _binary_loss(scores, labels)
 
     def predictions(self, scores: Tensor) -> Tensor:
@@ -94,8 +94,8 @@ class IndependentLabels:
 
 @dataclass(frozen=True)
 class Number:
-    """A target of one number per unit; the loss is the squared error. Scores have the shape [..., 1], and labels are
-    float [...].
+    """A target of one number for each unit (such as a pair of texts); the loss is the squared error. Scores have the
+    shape [..., 1], and labels are float [...].
 
     If `rectified_loss` is true, the loss compares max(0, score) with the label, so negative scores get no gradient;
     predictions are the unchanged scores. The published code of the reduced-vocabulary study trains STS-B in this way

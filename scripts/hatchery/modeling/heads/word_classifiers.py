@@ -1,7 +1,7 @@
 """Heads that label words: all words, given words, marked words, or the span of an answer.
 
-- `TokenClassifier`: one of K classes per token; words are labelled at their first subword. Source: Devlin et al. 2019,
-  with any transform. LTG-BERT itself evaluates words by edge probing.
+- `TokenClassifier`: one of K classes per token; words are labelled at their first subword. Source: Devlin et al. 2019;
+  here, the transform can be chosen. LTG-BERT itself evaluates words by edge probing.
 - `WordClassifier`: one of K classes per given word, from the mean of the last states of its subwords. This head tags
   parts of speech in BabyLM's multilingual track (docs/papers/babylm-2026.md, "The multilingual track").
 - `MarkedWordsClassifier`: one class per sequence with marked words, such as whether a word has the same meaning in two

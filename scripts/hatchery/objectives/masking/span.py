@@ -1,9 +1,9 @@
 """Span masking, which hides a few short spans and predicts the hidden subwords.
 
-Source: LTG-BERT, Section 5.1 (after SpanBERT; docs/papers/ltg-bert.md, "Span masking"). `SpanMasking` follows the
-BabyLM revision, which corrects two errors: every label is a token of the text, and a position that two spans mask
-counts once towards the number of tokens to mask. For the variant without a minimum number of tokens see
-docs/papers/elc-bert.md, "Masking".
+Source: LTG-BERT, Section 5.1 (after SpanBERT; docs/papers/ltg-bert.md, "Span masking"). `SpanMasking` follows the later
+revision of LTG-BERT's code for BabyLM, which corrects two errors: every label is a token of the text, and a position
+that two spans mask counts once towards the number of tokens to mask. For the variant without a minimum number of tokens
+see docs/papers/elc-bert.md, "Masking".
 
 LTG-BERT's first BNC code overwrites tokens in place. If a span overlaps an earlier span, the label of an overlapped
 position is the token that the earlier span wrote, usually [MASK], and the position counts twice. Therefore about 6 % of
@@ -154,8 +154,8 @@ _KEPT = -1
 
 @dataclass(frozen=True)
 class PublishedSpanMasking:
-    """Places spans until their numbers of tokens sum to a budget; a token in two spans counts twice. The budget is
-    drawn from a binomial distribution and can be 0.
+    """Places spans until they cover a target number of maskable tokens; a token in two spans counts twice. The target
+    number is drawn from a binomial distribution and can be 0.
     """
 
     needs_word_starts: ClassVar[bool] = False
