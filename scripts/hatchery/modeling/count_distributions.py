@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from hatchery.errors import ModelError
 
 ADD_ONE = 1.0
-"""Default pseudo-count of each vocabulary entry. The paper does not state how it avoids log 0."""
+"""Default pseudo-count of each vocabulary entry. The natural-bias paper does not state how it avoids log 0."""
 
 
 def smoothed_distribution(counts: ArrayLike, smoothing: float = ADD_ONE) -> np.ndarray:

@@ -43,9 +43,9 @@ class MaskRates(Settings):
     """Largest share of masked tokens."""
     weights: Literal["equal", "diffusion"] = "equal"
     """Weights of the labels in the loss. `equal`: the loss is the mean over the labels, as with a constant share.
-    `diffusion`: the weight of a label is the derivative of the share by the drawn number t, divided by the share (for
-    `uniform`, the share grows linearly with t). The weighted sum is divided by the number of maskable tokens. With
-    shares from 0 to 1, this loss is masked diffusion's upper bound of the negative log-likelihood.
+    `diffusion`: the weight of a label is the derivative of the share with respect to the drawn number t, divided by the
+    share (for `uniform`, the share grows linearly with t). The weighted sum is divided by the number of maskable
+    tokens. With shares from 0 to 1, this loss is masked diffusion's upper bound of the negative log-likelihood.
     """
 
     def __post_init__(self) -> None:

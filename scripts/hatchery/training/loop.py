@@ -124,7 +124,7 @@ def _reason_to_stop(watchers: Sequence[Watcher]) -> str | None:
 
 LossAverage = Literal["tokens", "processes"]
 """Averaging of a step's loss. `tokens`: mean over all labelled tokens of the global batch. `processes`: mean of the
-processes' means, as in the papers' code, so that tokens of a process with fewer labels have larger weights.
+processes' means, as in LTG-BERT's code; tokens of a process with fewer labels then have larger weights.
 """
 Divisors = tuple[Tensor | float, ...]
 """Divisors of a process's loss sums, one for each loss term. The divided sums, added up over the processes, are the

@@ -19,8 +19,8 @@ class OptimizerSettings(Settings):
     """Optimiser with its hyperparameters and weight decay."""
 
     name: Literal["lamb", "adamw", "muon", "normuon"] = "lamb"
-    """Optimiser; the papers use LAMB for pretraining. `muon` and `normuon` orthogonalise the updates of hidden weight
-    matrices; the optimiser `others` updates embeddings, vectors and heads.
+    """Optimiser; LTG-BERT and ELC-BERT are pretrained with LAMB. `muon` and `normuon` orthogonalise the updates of
+    hidden weight matrices; the optimiser `others` updates embeddings, vectors and heads.
     """
     learning_rate: Positive = 0.01
     """Peak learning rate."""

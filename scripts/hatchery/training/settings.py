@@ -48,8 +48,8 @@ TOKENS_PER_WORD = 1.62
 # Estimated number of steps per minute, to plan a budget of minutes before the device is known.
 STEPS_PER_MINUTE = 60
 MOST_STEPS = 100_000_000
-"""Maximum number of steps, because a plan stores a number for each step. The papers' numbers of steps are thousands of
-times smaller.
+"""Maximum number of steps, because a plan stores a number for each step. The numbers of steps in the reproduced papers
+are more than a thousand times smaller.
 """
 WARMUP_FRACTION = 0.016
 EVALUATION_INTERVAL_STEPS = 500

@@ -246,9 +246,9 @@ class OutputBiasSettings(Settings):
     weight_scale: Literal["own", "unit", "unit_uniform", "centred", "frobenius"] | Positive = "own"
     """Initial output matrix [V, d], for untied embeddings only. `own` keeps the model's usual initialisation. `unit`
     draws from N(0, 1/d); a number s multiplies this matrix by s. `unit_uniform` draws from a uniform distribution with
-    the variance of `unit` (Appendix A). `frobenius` scales the matrix to the norm of the bias, as the paper's rule
-    states literally. `centred` first subtracts the mean from the bias, and scales the matrix to the norm of the
-    difference.
+    the variance of `unit` (natural-bias paper, Appendix A). `frobenius` scales the matrix so that its Frobenius norm
+    equals the norm of the bias, as the natural-bias paper's rule states literally. `centred` first subtracts the mean
+    from the bias, and scales the matrix to the norm of the difference.
     """
     report: bool = False
     """Report measures of the initial output layer, such as its loss, also if `kind` is `zero` or `none`. Labels are

@@ -49,8 +49,8 @@ class LtgBertSizes(EncoderSizes):
     """
 
     position_to_content_index: Literal["query_minus_key", "key_minus_query"] = "query_minus_key"
-    """Distance that selects the position query for a key. `query_minus_key`: as in the published code, which uses one
-    distance for both position terms. `key_minus_query`: as printed in the paper.
+    """Distance that selects the position query for a key. `query_minus_key`: as in LTG-BERT's code, which uses one
+    distance for both position terms. `key_minus_query`: as in LTG-BERT's paper.
     """
 
     normalisation: Normalisation = "normformer"
@@ -83,8 +83,9 @@ class LtgBertSizes(EncoderSizes):
     LTG-BERT, footnote 5)."""
 
     head_dropout: Literal["after_norm", "before_norm"] = "after_norm"
-    """Position of dropout in the language-model head: after the second norm, as in the BabyLM code, or before the
-    second norm, as in the BNC training code."""
+    """Position of dropout in the language-model head: after the second norm, as in LTG-BERT's BabyLM code, or before
+    the second norm, as in LTG-BERT's BNC training code.
+    """
 
     family: Literal["ltg"] = "ltg"
     """Family of the model."""

@@ -53,8 +53,9 @@ class MaskingSettings(Settings):
     become random tokens are replaced by [MASK].
     """
     at_least_one: bool = True
-    """Mask at least one token of every sequence, as in the BabyLM revision of the code; `false` reproduces the ELC-BERT
-    code. The key has an effect only for the kind `short_span`, and for the kind `span` with the reading `corrected`.
+    """Mask at least one token of every sequence, as in the BabyLM revision of LTG-BERT's code; `false` reproduces
+    ELC-BERT's code. The key has an effect only for the kind `short_span`, and for the kind `span` with the reading
+    `corrected`.
     """
     special_tokens_maskable: bool = False
     """Allow masking of special tokens, such as those at the ends of a sequence (reduced-vocabulary study)."""

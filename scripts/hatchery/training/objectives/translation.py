@@ -60,8 +60,9 @@ class TranslationSettings(ObjectiveKeys):
     label_smoothing: ShareBelowOne = 0.1
     """Share of the uniform distribution in the target distribution; the development loss has no smoothing."""
     unigram_penalty: ShareBelowOne = 0.0
-    """Weight of the penalty that keeps predictions away from the unigram distribution of the targets (the paper's
-    lambda); 0 disables this penalty."""
+    """Weight of the penalty that keeps predictions away from the unigram distribution of the targets (lambda in the
+    natural-bias paper); 0 disables this penalty.
+    """
     search: SearchSettings = field(default_factory=SearchSettings)
     """Beam search of translations."""
     development_translations: Natural | None = None
