@@ -46,7 +46,7 @@ class HiddenStates:
     """Hidden states of all layers for one sentence.
 
     `states` is float32 [L, T, D]: the embedding's output, then each layer's output. With the layer weighting
-    `weighted_output`, the last entry is the weighted sum of all layers, which task heads read. A user's module
+    `weighted_output`, the last entry is the input of task heads: the weighted sum of all layers. A user's module
     determines its `states` itself. `tokens` are the texts of the T tokens, special tokens included. `attentions`
     float32 [layers, H, T, T] are the attention weights of the H heads, summing to 1 over the last axis; None for models
     of `transformers` and for a user's module.

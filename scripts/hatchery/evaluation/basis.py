@@ -70,7 +70,7 @@ def digest_of(value: object) -> str:
 
 
 def shortened(digest: str | None) -> str:
-    """Return the first 12 digits of a manifest's digest, which identifies a text or a tokenizer; empty for None."""
+    """Return the first 12 digits of a digest that identifies a text or a tokenizer; empty for None."""
     return (digest or "")[:_DIGITS]
 
 

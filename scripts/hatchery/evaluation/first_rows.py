@@ -67,10 +67,11 @@ def _with_whole_cells(lines: bytes) -> bytes:
 
 
 def check_first_rows(kind: str, settings: Settings, root: str | Path) -> tuple[str, ...]:
-    """Check the files below `root`, which evaluations of one kind read, and return notes on surprising properties.
+    """Check those files below `root` that evaluations of the kind `kind` read, and return notes on surprising
+    properties of the data.
 
-    Archives, missing paths and folders with more than MOST_FILES files are skipped. Raises HatcheryError with a line
-    that names the file and the row of a mistake.
+    Archives, missing paths and folders with more than MOST_FILES files are skipped. Raises HatcheryError naming the
+    file and the row of a mistake.
     """
     try:
         found = unregistered(Path(root), MOST_FILES)
@@ -89,8 +90,8 @@ def _check_of(kind: str) -> DataCheck:
 
 
 def _first_rows(source: RawSource) -> MostRows:
-    """Return the function that limits the rows to read. The first files are read completely, as long as they have at
-    most SMALL_BYTES in total. Of every other file, the first MOST_ROWS rows are read.
+    """Return the function that limits the rows to read. A file is read completely if this file and the earlier
+    completely read files have at most SMALL_BYTES in total. Of every other file, the first MOST_ROWS rows are read.
     """
     sizes: dict[str, int] = {}
 

@@ -73,7 +73,7 @@ def open_model(
     leading_blank: bool | None = None,
     predicts_next: bool = False,
 ) -> Pretrained:
-    """Return a model with its tokenizer, in float32 on the CPU; a module keeps its type and its device.
+    """Return a model with its tokenizer, in float32 on the CPU; a module keeps its data type and its device.
 
     `model` is one of the following:
 

@@ -1,8 +1,8 @@
 """The answers of `make try` to one line that the user typed: texts, with bars for probabilities or surprisals.
 
-If the line contains a gap, the model fills it. If the line contains two sentences, the model compares their
-probabilities. Any other line is continued, or, if the model cannot continue text, returned with the surprisal of every
-word.
+If the line contains a gap, the model fills it. If the line contains two sentences with BETWEEN between them, the model
+compares the probabilities of the sentences. Any other line is continued, or, if the model cannot continue text,
+returned with the surprisal of every word.
 """
 
 import math

@@ -74,7 +74,8 @@ class BaselineTokenizer:
 
     @property
     def returns_types(self) -> bool:
-        """Return True if `transformers`, in the version that BabyLM pins, returns token types with the ids.
+        """Return True if this tokenizer returns token types with the ids in the version of `transformers` that BabyLM
+        pins.
 
         If the tokenizer has a list of model inputs, this list must contain `token_type_ids`. Without a list, the
         tokenizer's class must be the library's generic class.

@@ -124,7 +124,7 @@ def build_optimizer(model: TaskModel, protocol: ProtocolSettings, learning_rate:
 
 
 def named_by_role(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
-    """Yield each parameter once, with its name, a dot and its role: `norm`, `embedding`, or an empty text.
+    """Yield each parameter once, with the text `<name>.<role>`. The role is `norm`, `embedding` or empty.
 
     The names of an external model's parameters do not show this role.
     """
@@ -138,7 +138,8 @@ def named_by_role(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
 
 
 def decays(name: str, protocol: ProtocolSettings) -> bool:
-    """Return True if weight decay applies to the parameter `name` under `protocol.decay`."""
+    """Return True if weight decay applies to a parameter under `protocol.decay`; `name` is the parameter's text from
+    `named_by_role`."""
     if protocol.decay == "matrices":
         return is_decayed(name)
     return protocol.decay == "all" or not any(part in name for part in NEVER_DECAYED)

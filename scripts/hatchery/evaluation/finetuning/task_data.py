@@ -54,7 +54,8 @@ def encode_task(
     `sources` maps each task's name to its raw input.
 
     Raises ConfigError for a missing or superfluous source, for two scored sets with the same name and for an unusable
-    label mapping. Raises EvaluationError naming file and line for wrong data, and for a task without training rows.
+    label mapping. Raises EvaluationError naming file and line for wrong data, and EvaluationError for a task without
+    training rows.
     """
     task = settings.task
     names = [task.name, *(other.name for other in settings.transfer)]

@@ -112,8 +112,8 @@ UNCLEAN_PREFIXES = ("C-", "R-")
 def micro_f1(scored: Scored) -> float:
     """F1 over the pooled decisions about all targets and labels. With one class per target, it equals the accuracy.
 
-    If the model knows none of a target's true labels, one label counts as missed. Otherwise, dropping unknown labels
-    would raise the F1. If the model knows one of the true labels, the target's unknown labels are not counted.
+    If the model knows none of a target's true labels, one label counts as missed, because dropping the target's labels
+    would raise the F1. If the model knows at least one of the true labels, the target's unknown labels are not counted.
     """
     if not independent(scored):
         return accuracy(scored)

@@ -130,9 +130,10 @@ def accuracy_table(
     """Return accuracies of every paradigm, every phenomenon and the suite; names are sorted within a level.
 
     The accuracy of a paradigm or phenomenon is over all its pairs. The suite has two rows, because papers average in
-    two ways that differ by more than a percentage point on the same decisions. `<suite>` is the unweighted mean over
-    paradigms (LTG-BERT, 67 paradigms). `<suite>_by_phenomenon` is the unweighted mean over phenomena (BabyLM 2023 and
-    ELC-BERT, 12 phenomena). `credits` are the credits of the items; by default a tie has credit 0.
+    two ways, whose results may differ by more than a percentage point on the same decisions. `<suite>` is the
+    unweighted mean over paradigms (LTG-BERT, 67 paradigms). `<suite>_by_phenomenon` is the unweighted mean over
+    phenomena (BabyLM 2023 and ELC-BERT, 12 phenomena). `credits` are the credits of the items; by default a tie has
+    credit 0.
 
     If `by_split` is true (entity tracking), the accuracy of a phenomenon is the mean over its paradigms, and both rows
     of the suite contain the mean over phenomena. If `by_pair` is true, a third row of the suite, `<suite>_by_pair`,

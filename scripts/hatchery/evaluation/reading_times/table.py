@@ -57,8 +57,8 @@ class ReadTable:
 
 
 def table_files(source: RawSource, settings: ReadingTableSettings) -> list[str]:
-    """Return the names of the files to read. Raises EvaluationError for a file whose suffix belongs to no known table
-    format.
+    """Return the names of the files that the settings name. Raises EvaluationError for a file whose suffix belongs to
+    no known table format.
     """
     patterns = (settings.files, settings.texts, settings.frequencies)
     names = [source.one_name(pattern) for pattern in patterns if pattern is not None]

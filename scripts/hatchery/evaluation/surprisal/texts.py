@@ -142,8 +142,8 @@ def texts_of(
 
     `survey` is updated with each text. `most_rows` limits the number of rows to read from the file.
 
-    Raises EvaluationError or SourceError naming file and line for bytes that are not UTF-8, for a file without texts
-    (if all rows are read), for a row without the column, and for a text without a word.
+    Raises EvaluationError naming file and line for a row without the column and for a text without a word, and naming
+    the file if all rows are read and contain no text. Raises SourceError for bytes that are not UTF-8.
     """
     survey = Survey() if survey is None else survey
     if settings.column is None:
