@@ -237,11 +237,12 @@ _STATEMENT = re.compile(r"\s*\bSample containing about\b.*", re.DOTALL)
 
 
 def title_of(header: etree._Element, page: Page, text_id: str = "") -> str:
-    """Return the title of a text, without the statement "Sample containing about ..." that the BNC adds to titles.
+    """Return the title of a text: the title of its source or, if the header lacks this title, the title in `titleStmt`,
+    without the statement "Sample containing about ..." that the BNC adds.
 
     `corrected` finds this statement by its words. The published rule instead removes the text after the last full stop.
-    So a title without a full stop becomes empty, and a title with a full stop is truncated. If no title contains a
-    word, `corrected` returns `text_id`, because later stages recognise only texts with a title as articles. Raises
+    So a title in `titleStmt` becomes empty if it has no full stop, and is truncated if it has one. If no title contains
+    a word, `corrected` returns `text_id`, because later stages recognise only texts with a title as articles. Raises
     SourceError if the header has no title.
     """
     source = header.find("fileDesc/sourceDesc")

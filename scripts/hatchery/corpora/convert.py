@@ -156,8 +156,8 @@ def _read(groups: list[FileGroup], folder: Path, workers: int) -> list[Part]:
 
 def _splits(settings: SplitSettings, keys: TextKeys, remaining: npt.NDArray[np.bool_]) -> list[str]:
     """Return the split of each document. Documents for which `remaining` is False are left out of the corpus, so they
-    do not count as development documents. Raises CorpusError in the cases that `Splitter` lists. If the splits are
-    fractions and a source gives the split of a document, these cases are no errors.
+    do not count as development documents. Raises the errors of `Splitter`. But if `development_documents` is not set
+    and a source gives the split of a document, raises no error.
     """
     if settings.development_documents is None and any(keys.given):
         splitter = Splitter(settings)

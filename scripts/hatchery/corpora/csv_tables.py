@@ -194,7 +194,7 @@ def _lacks_name_of_row_names(header: str, rows: Sequence[Sequence[str]], columns
 
     Such a table has one cell more in each row than in the header, and its first cells are distinct. Unquoted commas in
     texts also lengthen rows. Therefore a further condition must hold, as in R's tables: the first cells are integers,
-    or the header is quoted.
+    or the column names are in quotes.
     """
     if not rows or any(len(row) != len(columns) + 1 for row in rows):
         return False

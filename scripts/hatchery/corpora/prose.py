@@ -78,7 +78,8 @@ class LineForm:
 
     def units(self, block: list[str]) -> list[str]:
         """Return the lines of a paragraph. If the text is wrapped, a line is joined to the next line. If `margin` is
-        set, a line is joined only if its length, with the first word of the next line, reaches `margin`.
+        set, a line is joined only if its length, with the first word of the next line, reaches `margin`, and if the
+        next line does not begin a list item, heading, quotation or table row.
         """
         if self.kind != "wrapped":
             return block
@@ -289,7 +290,7 @@ _RIGHT = re.compile(r"(^| )([(\[{$]|``) +")
 
 def tagged_sentence(line: str) -> str:
     """Return the sentence of one line of word/TAG, without tags and without spaces before punctuation marks or inside
-    brackets and quotes. Every quote becomes `"`.
+    brackets and quotes. Every quote becomes `"`, and a repeated mark (`? ?`) becomes one mark.
     """
     words = " ".join(token.rsplit("/", 1)[0] for token in line.split())
     # The tagged Brown corpus repeats final punctuation marks ("? ?", "; ;"); keep one mark.

@@ -199,7 +199,9 @@ def cut_text(blocks: Iterable[bytes], offset: int = 0) -> Iterator[Cut]:
 
 
 def _end(buffer: bytes, begin: int) -> int:
-    """Return the end of the document that begins at `begin`: after the document's last line, or the end of the text."""
+    """Return the index of the first byte after the document that begins at `begin`, by the rules in this module's
+    docstring.
+    """
     blank = _BLANK_LINES.search(buffer, begin + SHORTEST, begin + LONGEST)
     if blank is not None:
         return blank.end()

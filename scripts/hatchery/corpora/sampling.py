@@ -124,8 +124,9 @@ class Drawing:
 
 
 def wanted_characters(settings: SampleSettings, size_of: Manifest | None) -> int:
-    """Return the number of characters that the sample must reach. Raises ConfigError unless exactly one of `settings`
-    and `size_of` sets this number, and ManifestError if `size_of` is not a corpus.
+    """Return the number of characters that the sample must reach: the number in `settings`, or the size of the corpus
+    `size_of`. Raises ConfigError unless exactly one of the two is given, and ManifestError if `size_of` is not the
+    manifest of a corpus.
     """
     if (settings.characters is None) == (size_of is None):
         raise ConfigError(

@@ -185,7 +185,9 @@ def _words(manifest: Manifest) -> dict[str, float]:
 
 
 def _gain(manifest: Manifest) -> float:
-    """Return the gain in log-likelihood (nats) of the regression of a text's reading times."""
+    """Return the gain in log-likelihood (nats) that the model's surprisals give in the regression of a text's reading
+    times.
+    """
     return float(_csv(manifest.file("scores.csv"))[0]["gain_nats"])
 
 

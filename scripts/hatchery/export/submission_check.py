@@ -169,7 +169,7 @@ def missing_checkpoints(value: Mapping[str, Any], track: Literal["strict", "stri
 
 
 def undefined_surprisals(value: Mapping[str, Any]) -> int:
-    """Return the number of rows under `reading` with the surprisal NaN, which is not valid JSON. These rows have no
+    """Return the number of rows under `reading` in which a surprisal is NaN; NaN is not valid JSON. These rows have no
     previous word in the evaluation data.
     """
     rows = ((value.get("reading") or {}).get("reading") or {}).get("predictions") or ()

@@ -191,7 +191,7 @@ class Encoded(NamedTuple):
 
 
 class HatcheryModel(HatcheryPreTrainedModel):
-    """The encoder."""
+    """The encoder without a head."""
 
     def __init__(self, config: HatcheryConfig) -> None:
         super().__init__(config)

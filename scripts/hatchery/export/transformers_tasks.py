@@ -57,8 +57,8 @@ class HatcheryWithFreshHead(HatcheryPreTrainedModel):
             return full_precision(head(vectors))
 
     def vectors_of_texts(self, states: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """Return the vectors [B, D] that represent whole texts, selected from the token vectors `states` [B, T, D].
-        Padding may be on either side of the tokens.
+        """Return the vectors [B, D] that represent whole texts, selected from the token vectors `states` [B, T, D]: the
+        vector of the first token or, in a causal model, of the last token. Padding may be on either side of the tokens.
         """
         causal, length = self.model.encoder.causal, states.shape[1]
         if attention_mask is None:

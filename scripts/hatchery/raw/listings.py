@@ -91,8 +91,9 @@ def _walk(
 
 @contextmanager
 def _readable(place: str | Path, strict: bool) -> Iterator[None]:
-    """If the `with` block cannot read a file or folder, end the block; if `strict`, raise SourceError, which names
-    `place`."""
+    """Run the `with` block. If the block cannot read a file or folder, end the block without error or, if `strict` is
+    true, raise SourceError, which names `place`.
+    """
     try:
         yield
     except OSError as error:

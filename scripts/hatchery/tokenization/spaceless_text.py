@@ -22,8 +22,8 @@ _SPACELESS = re.compile(
 
 
 def share_to_train_on(backend: Backend, sample: Iterable[list[str]], total_bytes: int, most: float) -> float:
-    """Return the share of a text, at most 1, to train on, so that the distinct words in scripts without spaces have
-    `most` bytes in total.
+    """Return the share of a text, at most 1, to train on, so that the distinct words in scripts without spaces have at
+    most `most` bytes in total.
 
     The text has `total_bytes` bytes; `sample` contains evenly spaced lines of the text, which `backend` splits into
     words. Heaps' law extrapolates the size of the distinct words from the sample to the text; its exponent follows from

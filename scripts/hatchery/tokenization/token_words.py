@@ -134,7 +134,8 @@ def counting_measures(counting: WordCounting) -> dict[str, object]:
 def sentence_token_ends(
     text: str, sentences: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]], sizes: Sequence[int]
 ) -> np.ndarray:
-    """Return the `ends` (see `WordCounter`) of a document that was encoded sentence by sentence.
+    """Return the index of the first character after each token (`ends` of `WordCounter`), for a document that was
+    encoded sentence by sentence.
 
     `spans` are the character spans of each sentence's tokens, relative to the sentence. `sizes` are the numbers of
     tokens of each sentence, including [PAR].
@@ -147,7 +148,8 @@ def sentence_token_ends(
 
 
 def whole_token_ends(text: str, begins: np.ndarray, ends: Sequence[int]) -> np.ndarray:
-    """Return the `ends` (see `WordCounter`) of a document that was encoded as one text (see `whole_text`).
+    """Return the index of the first character after each token (`ends` of `WordCounter`), for a document that was
+    encoded as one text (see `whole_text`).
 
     `begins` and `ends` are character indices in the result of `whole_text`: the first characters of sentences, and the
     ends of tokens.

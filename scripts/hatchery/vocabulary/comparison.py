@@ -251,7 +251,9 @@ def counted_words(text: str, comparison: Comparison) -> int:
 
 
 def windows(text: str, window_words: int, stride_words: int) -> Iterator[str]:
-    """Yield the windows of a text, of `window_words` words each. Only single spaces separate words."""
+    """Yield the windows of a text: `window_words` words from every `stride_words`-th word on. The last windows may be
+    shorter. Each single space separates two words.
+    """
     words = text.split(" ")
     for start in range(0, len(words), stride_words):
         yield " ".join(words[start : start + window_words])

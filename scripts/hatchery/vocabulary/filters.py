@@ -240,7 +240,8 @@ def drawn_windows(
     stride_words: int,
     seed: str,
 ) -> Iterator[Window]:
-    """Draw windows from the texts of one file, and yield them in the order of the texts.
+    """Draw up to `windows_per_text` windows from each text of one file, and yield the windows in the order of the
+    texts. A text consists of `documents_per_text` documents.
 
     `documents` are (name, text) pairs. `seed` contains the seed of the settings and the names of source and file.
     """

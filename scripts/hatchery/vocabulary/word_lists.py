@@ -216,8 +216,9 @@ def list_comparison(ours: Mapping[str, int], released: Iterable[tuple[str, int]]
     (`released`).
 
     Words and tokens of each list are counted. Words are also counted by list: `found` are in both lists, `missing` only
-    in the published list, and `extra` only in `ours`. Three counts divide the common words: their frequency in `ours`
-    is equal, lower or higher. The last count is the number of tokens of common words in the published list.
+    in the published list, and `extra` only in `ours`. Three counts divide the words in both lists: their frequency in
+    `ours` is equal to, lower or higher than their frequency in `released`. The last count is the number of tokens that
+    the words in both lists have in the published list.
     """
     theirs = dict(released)
     common = ours.keys() & theirs.keys()

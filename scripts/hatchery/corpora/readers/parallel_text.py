@@ -92,8 +92,8 @@ def companions(source: RawSource, file: str, options: ParallelTextOptions) -> li
 
 
 def split_of(source: RawSource, file: str, options: ParallelTextOptions) -> Split | None:
-    """Return the split of the patterns that match a file. The result is None for `any`: the conversion then draws the
-    held-out pairs.
+    """Return the split of the patterns that match a file. The result is None for patterns under `any`, because the
+    conversion then draws the held-out pairs.
     """
     return _entry(source, file, options)[0]
 
@@ -153,7 +153,8 @@ def _listed(source: RawSource, options: ParallelTextOptions) -> Iterator[tuple[S
 def _partners(
     source: RawSource, split: str, patterns: Sequence[str], sides: Sequence[Sequence[str]]
 ) -> Iterator[tuple[str, str]]:
-    """Yield pairs of a first-language and a second-language file: files whose patterns' wildcards match the same text.
+    """Yield pairs of a first-language and a second-language file: two files are a pair if the wildcards of both
+    patterns match the same text.
 
     If each language has only one file, these two files are a pair, for any names.
     """

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def multilingual_settings(project: "Project", experiment: str) -> dict[str, object]:
     """Return the settings of the submission, with the names of the run's checkpoints.
 
-    The checkpoints are the track's 28 checkpoints. A run without any of these checkpoints submits its first 28
-    milestones instead.
+    The checkpoints are the track's 28 checkpoints. A run that has milestones, but none of these checkpoints, submits
+    its first 28 milestones instead.
     """
     wanted, run = multilingual_choice(project, experiment)
     kept = [milestone.milestone for _, milestone in project.checkpoints(experiment, run.name)]

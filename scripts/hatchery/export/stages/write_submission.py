@@ -44,8 +44,8 @@ def chosen(project: "Project", experiment: str) -> tuple[Submission, "SeededRun"
 def submission_settings(project: "Project", experiment: str) -> dict[str, object]:
     """Return the settings of the submission, with the names of the run's checkpoints.
 
-    The checkpoints are those that the track requires. A run without any of these checkpoints submits its first
-    milestones instead, up to the same number.
+    The checkpoints are those that the track requires. A run that has milestones, but none of these checkpoints, submits
+    its first milestones instead, up to the same number.
     """
     wanted, run = chosen(project, experiment)
     kept = [milestone.milestone for _, milestone in project.checkpoints(experiment, run.name)]

@@ -91,8 +91,8 @@ def unigram_counts(definition: Definition, pre_tokens: Mapping[str, int], where:
 
 
 def frequency_of_rule(definition: Definition, pre_tokens: Mapping[str, int], where: str) -> int:
-    """Return the frequency of the vocabulary entry at rank floor(0.95 x number of entries) if a tokenizer encodes the
-    counted pre-tokens.
+    """Return the frequency of the vocabulary entry at rank floor(0.95 x number of entries), by descending frequency, if
+    a tokenizer encodes the counted pre-tokens.
     """
     return frequency_at_95_percent(unigram_counts(definition, pre_tokens, where))
 

@@ -175,7 +175,9 @@ def _words(settings: SweepSettings, morphemes: Path | None) -> list[Word]:
 
 
 def _write_reference(name: str, manifest: Path, folder: Path) -> Path:
-    """Check a reference's tokenizer file and copy it to `folder` for the measuring processes; return its path."""
+    """Check the file of a reference tokenizer and copy it to `folder` for the measuring processes; return the path of
+    the copy.
+    """
     source = open_source(manifest)
     file = source.one_name(*TOKENIZER_FILE)
     where = f"{source.root}: {file!r}"
