@@ -97,8 +97,8 @@ def _check_tables(names: Iterable[str], where: str, folder: Path) -> None:
 
 
 def check_published(project: "Project", experiment: str) -> None:
-    """Raise ConfigError, with one line per problem, if no table of published numbers contains a paper, track or row of
-    the experiment.
+    """Raise ConfigError, with one line per problem, if the experiment names a paper without a table of published
+    numbers, or a track or row that the paper's table does not contain.
     """
     chosen, folder = project.experiment(experiment).published, project.folder / VALUES
     if chosen is None:

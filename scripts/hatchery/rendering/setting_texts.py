@@ -101,8 +101,8 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Differen
     """Return the changes from `old` to `new`, in this order: the stage's version, other changed values, added or
     removed keys.
 
-    For a list with named entries, and for a mapping with more than _FEW added or removed values, only the numbers of
-    added and removed entries are returned.
+    In a list with named entries, and in a nested mapping with more than _FEW added or removed values, added and removed
+    entries are only counted.
     """
     found = list(_compared("", old, new))
     found.sort(key=lambda one: (one.key != "stage_version", None in (one.old, one.new), one.new == "null"))

@@ -19,7 +19,7 @@ class Part(Settings):
 
 @dataclass(frozen=True)
 class PageSettings(Settings):
-    """Settings of a page: its texts and their order.
+    """Settings of a page: its description, and the order and colours of its models.
 
     `runs` are ordered by model, and `parts` are the experiments of a study by name. `style` is the style of the
     figures; the page shows each model in the colour that it has in the figures.

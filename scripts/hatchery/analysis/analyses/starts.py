@@ -87,8 +87,8 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
 
 
 def _reference(key: Key, against: str) -> Key:
-    """Return the key of the reference initialisation's score with which the score `key` of the same experiment is
-    compared.
+    """Return the key of the score with which the score `key` is compared: the same score of the reference
+    initialisation in the same experiment.
     """
     model, suite, task, metric = key
     return f"{model.partition('/')[0]}/{against}", suite, task, metric

@@ -1,8 +1,8 @@
 """Sentences of minimal pairs that occur in the training text of the models.
 
 Source: inferred. If the training text contains only the good sentence of a pair, a model can judge the pair from
-memory. A sentence occurs in the text if one line contains its words in sequence, with equal spelling and punctuation.
-Every experiment with minimal pairs has this analysis.
+memory. A sentence occurs in the text if one line contains its words in sequence, with equal spelling and punctuation; a
+sentence of one or two words must be a whole line. Every experiment with minimal pairs has this analysis.
 """
 
 from collections.abc import Iterable, Sequence

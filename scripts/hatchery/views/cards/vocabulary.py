@@ -50,10 +50,11 @@ def count_pre_tokens(piece: str) -> int:
 
 
 class PieceTable:
-    """Cache of the running word and the number of pre-tokens of each whitespace-separated piece, because most pieces
-    occur repeatedly.
+    """Two caches, because most whitespace-separated pieces occur repeatedly: the running word of each piece, and its
+    number of pre-tokens.
 
-    The cache is emptied when it holds `limit` pieces. This bounds the memory and does not change results.
+    A call first empties its cache if the cache holds more than `limit` pieces. This bounds the memory and does not
+    change results.
     """
 
     def __init__(self, limit: int = 500_000) -> None:

@@ -98,7 +98,9 @@ def numbers_of(tables: Tables, analysis: str) -> dict[str, list[dict[str, str]]]
 
 @cache
 def declared_figures() -> dict[str, Declaration]:
-    """Return the figures that `draw_figure` draws, sorted by their needs (in the order of NEEDS) and name."""
+    """Return the figures that `draw_figure` draws, sorted by their needs (kinds of results in the order of NEEDS, then
+    analyses) and name.
+    """
     found = {path.stem: declaration_in(path) for path in sorted(Path(__file__).parent.glob("*.py"))}
     drawn = {name: declaration for name, declaration in found.items() if declaration is not None and declaration.needs}
     places = {name: place for place, name in enumerate((*NEEDS, *analysis_names()))}
@@ -123,14 +125,15 @@ def tables_of(figure: Declaration) -> list[str]:
 
 
 def figures_drawn_from(has: Collection[str]) -> dict[str, Declaration]:
-    """Return the figures that can be drawn from the kinds of results `has` (keys of NEEDS)."""
+    """Return the figures that can be drawn from the results `has`: keys of NEEDS and names of analyses."""
     return {name: figure for name, figure in declared_figures().items() if set(figure.needs) <= set(has)}
 
 
 def require_figure(name: str, has: Collection[str], of: str) -> Declaration:
-    """Return the declaration of a figure for the experiment or study `of`, which has the kinds of results `has`.
+    """Return the declaration of a figure for the experiment or study `of`, which has the results `has` (as in
+    `figures_drawn_from`).
 
-    Raises ConfigError if the figure needs a kind of results that `has` does not contain.
+    Raises ConfigError if the figure needs a result that `has` does not contain.
     """
     figure = declared_figures()[name]
     lacking = [NEEDS[need].name if need in NEEDS else f"analyses {need!r}" for need in figure.needs if need not in has]
