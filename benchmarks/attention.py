@@ -57,7 +57,7 @@ class Case:
         return query @ key.transpose(-1, -2) * self.scale
 
     def plain(self) -> Tensor:
-        """The formula of the paper: one position vector per pair of tokens."""
+        """The scores by LTG-BERT's formula, with one position vector per pair of tokens."""
         query, key = self._content()
         position_query, position_key = self._position(self.relative)
         scores = query @ key.transpose(-1, -2)
@@ -65,7 +65,7 @@ class Case:
         return (scores + torch.einsum("bhjd,hijd->bhij", key, position_query[:, self.rows])) * self.scale
 
     def gather(self) -> Tensor:
-        """One score per bucket, and a lookup with torch.gather."""
+        """The scores from one position score per bucket, looked up with torch.gather."""
         query, key = self._content()
         first, last = self.positions.first_row, self.positions.first_row + self.positions.n_rows
         position_query, position_key = self._position(self.relative[first:last])

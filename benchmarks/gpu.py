@@ -183,7 +183,9 @@ def table_of(rows: list[Row], title: str, peak: float | None = None) -> str:
 
 
 def aims(rows: list[Row], peak: float | None = None) -> str:
-    """Return one line with the goals for an H100 and the measured values; `peak` as in `table_of`."""
+    """Return one line with the measured times and speeds, each followed by the goal for an H100 in brackets. `peak` is
+    the peak speed in the GPU's data sheet.
+    """
     took = {(row["part"], row["what"]): row.get("milliseconds") for row in rows}
     rates = {(row["part"], row["what"]): row.get("flops_per_second") for row in rows}
     plain, whole = "as shipped", "as shipped, with clipping and LAMB"

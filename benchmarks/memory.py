@@ -76,7 +76,9 @@ def write_corpus(manifest: Path, documents: dict[str, Iterator[str]]) -> Path:
 
 
 class Work:
-    """A small causal model, and the data of each stage in a folder."""
+    """A small causal model, and the data of each stage in a folder. The methods named in WORKS return a stage's name
+    and arguments.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -97,7 +97,9 @@ def devices(folder: Path) -> Counter[tuple[str, str]]:
 
 
 def beside(folder: Path, cpu: Path, experiment: str, failed: str) -> Iterator[tuple[str, bool]]:
-    """Yield pairs: a line about an experiment, and whether the line is as expected."""
+    """Yield (text, True unless the text reports a problem) pairs on an experiment: a heading, and a failure or the
+    table of compared values.
+    """
     yield f"\n## {experiment}: {EXPERIMENTS.get(experiment, '')}\n", True
     if failed:
         yield failed, False

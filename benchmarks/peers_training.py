@@ -14,7 +14,7 @@ from hatchery.modeling.ltg.config import LtgBertConfig
 
 
 def causal_step(kind: str, setting: Any) -> Callable[[], None]:
-    """Return a step that predicts every next token, of a GPT-2 or of our causal model."""
+    """Return a function that runs a step in which a GPT-2 or Hatchery's causal model predicts every next token."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     width = setting.width
@@ -52,7 +52,7 @@ def causal_step(kind: str, setting: Any) -> Callable[[], None]:
 
 
 def trainer_speed(folder: Path, width: Any, layers: int, sequences: int, steps: int, causal: bool) -> float:
-    """Return tokens per processor second of the library's Trainer, from the third step on."""
+    """Return tokens per processor second of the Trainer of `transformers`, from the third step on."""
     from transformers import (
         BertConfig,
         BertForMaskedLM,

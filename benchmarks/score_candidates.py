@@ -211,7 +211,7 @@ def short_items(count: int) -> list[Item]:
 
 
 def long_items(count: int) -> list[Item]:
-    """Return items of five options after some sixty words."""
+    """Return items with five options, which follow a text of about sixty words."""
     draw, known = random.Random(3), words(random.Random(0))
     items = []
     for number in range(count):

@@ -249,7 +249,7 @@ class Soak:
             time.sleep(self.rng.random() * 0.05)
 
     def await_that(self, attempt: Attempt, condition: Callable[[], bool]) -> None:
-        """Wait until the condition holds or the attempt's process has ended."""
+        """Wait until the condition is true or the attempt's process has ended."""
         until = time.monotonic() + LONGEST_SECONDS
         while not condition() and attempt.process.poll() is None and time.monotonic() < until:
             time.sleep(0.001)
@@ -303,7 +303,7 @@ def soak(folder: Path, kills: int, minutes: float, seed: int) -> int:
 
 
 def differences(expected: dict[str, bytes], found: dict[str, bytes]) -> list[str]:
-    """Return a line for each file that is missing, unexpected or different."""
+    """Return a line for each file that is missing, unexpected, or has other bytes than expected."""
     names = sorted(expected.keys() | found.keys())
     return [f"{name}: differs" for name in names if expected.get(name) != found.get(name)]
 

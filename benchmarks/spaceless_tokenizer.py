@@ -1,4 +1,5 @@
-"""Memory and processor time of the training of a tokenizer, mainly on text without spaces; its pieces per character.
+"""Memory and processor time of the training of a tokenizer, mainly on text without spaces, and the number of pieces per
+character that the trained tokenizer produces.
 
 The text is generated: 60,000 words of 1 to 4 characters of a script, drawn by Zipf's law, with a punctuation mark after
 about six words. The trained tokenizer then encodes another 1 MB of generated text. With `--text`, a folder of text

@@ -79,8 +79,9 @@ def initialised(config: LtgBertConfig, device: torch.device, causal: bool = Fals
 
 
 class Turns(BatchLoader):
-    """A loader that lets the bare model compute every batch before the loop receives it, and measures both times
-    separately."""
+    """A loader that lets the bare model compute every batch before the loop receives the batch, and measures the times
+    of bare model and loop separately.
+    """
 
     def __init__(self, batches: TrainingBatches, workers: int, bare: LanguageModel | None, engine: Engine) -> None:
         super().__init__(batches, workers, pin_memory=engine.device.type == "cuda")

@@ -42,7 +42,9 @@ def _adjectives(draw: Draw) -> Words:
 
 
 def _exchanged(one: Texts, other: Texts) -> list[Texts]:
-    """Return two pairs, one for each question: its own answer is good, and the answer to the other question is bad."""
+    """Return a minimal pair for each of two questions: the question with its own answer (good), and with the answer to
+    the other question (bad).
+    """
     return [(f"{ask}\n{its}", f"{ask}\n{others}") for (ask, its), (_, others) in ((one, other), (other, one))]
 
 

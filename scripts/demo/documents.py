@@ -58,7 +58,9 @@ def _next_sentences(scene: Scene) -> list[Words]:
 
 
 def story(rng: random.Random) -> EmbeddedDocument:
-    """Return a story about one scene: two to four paragraphs, of at least three to six sentences each."""
+    """Return a story about one scene: two to four paragraphs, each with at least n sentences, where n is drawn from 3
+    to 6.
+    """
     scene = Scene.draw(rng)
     paragraphs = []
     for _ in range(2 + int(rng.random() * 3)):

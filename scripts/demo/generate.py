@@ -60,8 +60,8 @@ class _Generator:
         self.pairs: dict[str, list[Pair]] = {}
 
     def documents(self, name: str, kinds: Sequence[Kind], count: int) -> list[EmbeddedDocument]:
-        """Return `count` documents for one source, whose kinds alternate; each document has a separate random
-        generator.
+        """Return `count` documents for one source; the kinds of the documents alternate, and each document has a
+        separate random generator.
         """
         made = []
         for index in range(count):

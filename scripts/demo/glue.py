@@ -92,7 +92,7 @@ def qqp(draw: Draw, label: int, group: int) -> TaskRow:
 
 @grouped("sentence1", "sentence2")
 def stsb(draw: Draw, group: int) -> list[TaskRow]:
-    """Return rows with two sentences; the label is the number of parts that are equal in both sentences, from 0 to 5.
+    """Return rows with two sentences; the label, from 0 to 5, is the number of sentence parts that are equal in both.
 
     The parts are agent, verb, object, place, and preposition. Different objects of one category add half a point.
     Solving the task requires a comparison of the sentences, because a single sentence does not determine the label.
@@ -107,8 +107,8 @@ def stsb(draw: Draw, group: int) -> list[TaskRow]:
 
 
 def _schema(draw: Draw) -> tuple[str, list[tuple[str, bool]]]:
-    """Return (text with a pronoun, list of the two names in the text); each name is a pair (name, True if the pronoun
-    refers to it).
+    """Return (text with a pronoun, list of the two names in the text); each entry of the list is (name, True if the
+    pronoun refers to this name).
     """
     draw(A_=MEN, B_=WOMEN)
     people = draw.some((draw.slots["A"], draw.slots["B"]), 2)

@@ -71,7 +71,7 @@ def evaluate(
     It may also be a YAML file of a suite or task, or minimal pairs: a table, a list of (good, bad), or a .csv, .tsv,
     .jsonl or .parquet file. `data` is the file, folder or archive with the suite's data, or a table. If `data` is None,
     the path in config.yaml is used. Other `settings` are keys of the suite's file, such as `pairs_per_paradigm=100`;
-    for a task, `protocol` and `head_options`.
+    for a task, only `protocol` and `head_options` are allowed.
 
     If `device` is None, a folder is evaluated on a GPU if there is one, and a module on the device of its parameters.
     `architecture` is only needed if neither the model nor the folder of its tokenizer determines the architecture.

@@ -1,7 +1,7 @@
 """The section `cluster` of config.yaml: resources that jobs may request, and the device for which costs are estimated.
 
 Invalid settings are reported before the first job is submitted. Otherwise sbatch would report them one job at a time.
-Source of the refused options: the Slurm executor of Snakemake.
+The sbatch options that `extra` must not contain are those that Snakemake's Slurm executor sets.
 
 The section may name a device for the cost estimate. By default, the estimate uses the device of the jobs. This device
 is a GPU if the cluster has GPUs, or if jobs would use a GPU of this machine; otherwise it is the processor of this

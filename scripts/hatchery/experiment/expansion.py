@@ -85,8 +85,8 @@ class Expansion:
         """Return the swept values of each generated run, for figures.
 
         `line` is the name of a line in a figure: runs that differ only in their swept values have the same `line`.
-        `values` contains the swept values by key. `sized` is true for runs of a grid, which also differ in their number
-        of parameters.
+        `values` contains the swept values by key. `sized` is true for runs of a grid, because their models may also
+        differ in the number of parameters.
         """
         return {
             run: {
@@ -105,9 +105,9 @@ class Expansion:
 def write_out(name: str, experiment: Mapping[str, Any], where: str) -> Expansion:
     """Expand the experiment `name` of the file `where`, so that each run contains all keys that it inherits.
 
-    An entry under `published` for a run with sweeps applies to all runs that the sweeps generate. Raises ConfigError,
-    with advice, for an invalid grid; for a sweep at a key that does not allow sweeps; for a sweep without values or
-    with equal values; and if a generated run has the name of another run.
+    An entry under `published` (names of published models) for a run with sweeps applies to all runs that the sweeps
+    generate. Raises ConfigError, with advice, for an invalid grid; for a sweep at a key that does not allow sweeps; for
+    a sweep without values or with equal values; and if a generated run has the name of another run.
     """
     result = Expansion(copy.deepcopy(dict(experiment)))
     document, runs, made = result.document, experiment.get("runs"), dict[str, MadeRun]()

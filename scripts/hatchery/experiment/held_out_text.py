@@ -46,8 +46,8 @@ def held_out_splits(project: "Project", name: str) -> set[str]:
 
 
 def _of_source(source: Any, drawn: set[str]) -> set[str]:
-    """Return the held-out splits that a source may have: the splits that its files name. If some files have no split,
-    also return `drawn`, the splits that the corpus draws at random.
+    """Return the held-out splits that a source may have. If the reader's files state their splits, these are the stated
+    splits; for all other files, they are `drawn`, the splits that the corpus draws at random.
     """
     if source.reader == "babylm":
         return _of_release(source)

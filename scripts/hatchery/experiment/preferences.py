@@ -57,8 +57,8 @@ def check_preferences(name: str, experiment: Experiment, where: str, project: "P
 
 
 def _initial_problems(project: "Project", run: Origin) -> Iterator[str]:
-    """Yield a message if the initial model of a run was not trained as the run expects. The message begins with a
-    key.
+    """Yield a message if the initial model of a run predicts no next tokens, or was trained with another kind of
+    objective or another end token than the run's settings state. The message begins with a key.
     """
     origin = origin_of(project, run.experiment, run.run, run.seed)
     if origin is None:
@@ -94,8 +94,8 @@ def _encodes_first_words_differently(project: "Project", name: str) -> bool:
 
 
 def preference_warnings(experiments: Iterable[str], project: "Project") -> Iterator[str]:
-    """Yield a warning for each suite whose raw input also contains the preference pairs of a training. The training is
-    that of a run, or of a model from which the run starts.
+    """Yield a warning for each suite whose raw input also contains the preference pairs on which a run, or a model from
+    which the run starts, was trained.
     """
     for name in experiments:
         experiment = project.experiment(name)

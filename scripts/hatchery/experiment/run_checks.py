@@ -165,8 +165,8 @@ def check_within_steps(experiment: Experiment, written: Mapping[str, Any], where
     trainings that use it.
 
     Each problem is reported once, at its key in the file. `written` maps runs to the pretraining keys that their
-    entries in the file contain. Three cases are not checked: runs that save their training state, because a longer
-    training may continue them; runs without `steps`; and intervals with the default value.
+    entries in the file contain. Three cases are not checked: runs that save their training state, because a later
+    training may continue these runs; runs without `steps`; and intervals with the default value.
     """
     problems, trainings = Problems(), {run: entry.pretraining for run, entry in experiment.runs.items()}
     counted = {run: one for run, one in trainings.items() if one.steps is not ABSENT}

@@ -236,7 +236,9 @@ def _sets_a_key_of(run: Mapping[str, Any], sweep: Sweep) -> bool:
 
 
 def _shortest(sweep: Sweep, sweeps: Sequence[Sweep]) -> Path:
-    """Return the shortest unique end of a key's path, such as `learning_rate` or `optimizer.name`."""
+    """Return the end of the path of a sweep's key, as short as is unique among all keys: `learning_rate` or
+    `optimizer.name`.
+    """
     others = {*_known_paths(), *((other.scope, *other.path) for other in sweeps)} - {(sweep.scope, *sweep.path)}
     for start in range(len(sweep.path) - 1, -1, -1):
         tail = sweep.path[start:]

@@ -3,9 +3,9 @@ validation.
 
 Most configuration blocks have a file of their own. A task or a suite can also be a variant in the file of another task
 or suite. An experiment's file can contain its corpus and its tokenizer, which then have the experiment's name. A block
-is merged with its base, key by key. Names of blocks become folders of `results/` and parts of file-name patterns, so
-not every name is allowed. Files with other names are ignored; if such a file is requested, the message advises renaming
-it.
+is merged, key by key, with the block that its key `base` names. Names of blocks become folders of `results/` and parts
+of file-name patterns, so not every name is allowed. Files with other names are ignored; if such a file is requested,
+the message advises renaming it.
 """
 
 import copy
@@ -232,7 +232,7 @@ def _without_nulls(keys: Any) -> Any:
 
 
 def _leave_out(document: Document, inherited: Document, keys: Sequence[str]) -> None:
-    """Remove null entries of `document` whose names also occur in the base."""
+    """Remove from `document` the null entries under `keys` whose names also occur in `inherited`, the base."""
     entries, of_base = (reduce(_below, keys, holder) for holder in (document, inherited))
     for name in [name for name, entry in entries.items() if entry is None and name in of_base]:
         del entries[name]

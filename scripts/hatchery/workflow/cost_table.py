@@ -203,7 +203,7 @@ def _notes(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDis
 
 
 def _kept(settings: CostSettings) -> str:
-    """Return a text with the number of checkpoints and the number of intermediate models in a run folder.
+    """Return a text with the number of checkpoints and the number of intermediate models that a run folder contains.
 
     Intermediate models are saved at fractions of the steps (milestones), and after numbers of words (marks).
     """

@@ -125,8 +125,8 @@ class Rules:
         return with_plain_errors(manifest)
 
     def kept(self, wildcards: Any) -> str:
-        """Return the manifest that the link at a readable path must have as its target. This path is a parameter of the
-        rule.
+        """Return the manifest that the link at a readable path must have as its target. The manifest's path is a
+        parameter of the rule.
         """
         return self.jobs.storage_path(readable_path(wildcards.experiment, wildcards.kind, wildcards.place))
 
@@ -134,7 +134,9 @@ class Rules:
         return ancient(path) if self.raw_files.are_the_same(path) or self._reads_the_same(path, made) else path
 
     def _reads_the_same(self, path: str, made: Path) -> bool:
-        """Return True if a raw input has changed, but the files that were read to compute `made` have not."""
+        """Return True if the raw input with the manifest `path` has changed, but not those of its files that were read
+        to compute `made`.
+        """
         if (changed := self.raw_files.changed(path, made)) is None:
             return False
         try:

@@ -21,7 +21,7 @@ _SHELL_FUNCTION = "BASH_FUNC_conda%%"
 
 
 def has_conda(which: Callable[[str], str | None] = shutil.which, surroundings: Mapping[str, str] = os.environ) -> bool:
-    """Return True if commands of this shell can call `conda`, which is all that Snakemake needs."""
+    """Return True if commands of this shell can call `conda`."""
     return which("conda") is not None or _SHELL_FUNCTION in surroundings
 
 
