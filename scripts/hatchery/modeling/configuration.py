@@ -2,8 +2,8 @@
 
 Each family has two classes. The class of sizes defines the keys of a file in config/models/. The configuration class
 adds values that follow from the tokenizer and the objective. This module does not import torch, so that FLOPs can be
-counted during planning without loading torch. It imports no other package, so that exported models can contain a copy
-of it.
+counted during planning without loading torch. It imports no third-party package, so that exported models can contain a
+copy of it.
 """
 
 import dataclasses

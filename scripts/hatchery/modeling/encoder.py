@@ -150,7 +150,7 @@ class LayeredEncoder(Encoder):
         at tokens, or bool [B, T, T], True where a query may attend to a key. None: all positions are tokens. Every
         sequence needs at least one token. `causal` is a flag for all sequences, or bool [B] with a flag for each
         sequence; if None, the attribute `causal` is used. Tokens of causal sequences attend to no later token, under
-        any mask. Padding is computed like tokens, as in the published code.
+        any mask. Padding is computed like tokens.
 
         A state is the residual stream after a layer or, with layer weighting, the output of a layer. The weighting
         "weighted_output" appends the combination of all states. If a list `probabilities` is given, each layer appends

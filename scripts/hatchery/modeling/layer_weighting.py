@@ -1,9 +1,9 @@
 """Layer weighting: the combination of earlier outputs that is the input of a layer, of a block or of the heads.
 
 Source: ELC-BERT, Sections 3 and 5.2 ("Not all layers are equally as important: Every Layer Counts BERT"), and the four
-published model files. The source of unrestricted weights is GPT-BERT (docs/papers/gpt-bert.md, "Layer mixing"). Each
-variant is an object of the class `LayerWeighting`. The same encoder classes work with every variant, including the
-plain residual transformer.
+model files of ELC-BERT's code. The source of unrestricted weights is GPT-BERT (docs/papers/gpt-bert.md, "Layer
+mixing"). Each variant is an object of the class `LayerWeighting`. The same encoder classes work with every variant,
+including the plain residual transformer.
 """
 
 from collections.abc import Sequence

@@ -56,7 +56,8 @@ def prevalence_logit(positive: ArrayLike, total: int, smoothing: float = ADD_ONE
     """Return the bias of sigmoid outputs: fp32 [L], the logit of (c + smoothing) / (N + 2 * smoothing).
 
     `positive` [L] is the number c of positive targets of each label, and `total` is the number N of targets. Raises
-    ModelError for invalid counts, and for a prevalence of 0 or 1, which is only possible with `smoothing` 0.
+    ModelError for invalid counts, and if the smoothed share of positive targets is 0 or 1, which is only possible with
+    `smoothing` 0.
     """
     counts = np.atleast_1d(checked_counts(positive))
     if np.any(counts > total):

@@ -148,9 +148,10 @@ class BabylmSegments:
 
     A segment starts at the beginning of a sentence and contains complete sentences until a sentence does not fit. The
     sentence that does not fit is truncated at the end of the segment, and the next segment begins with the same
-    sentence, which is now complete. As in the published caching script, the tokens of a sentence after its first
-    `sequence_length` - 2 tokens are never used. If the first sentence of a document is longer than `sequence_length` -
-    2 tokens, the first segment occurs twice. Raises TrainingError if `sequence_length` is below 4.
+    sentence, which is now complete. As in the caching script of the BabyLM models (docs/papers/elc-bert.md,
+    "Segments"), the tokens of a sentence after its first `sequence_length` - 2 tokens are never used. If the first
+    sentence of a document is longer than `sequence_length` - 2 tokens, the first segment occurs twice. Raises
+    TrainingError if `sequence_length` is below 4.
     """
 
     def __init__(self, documents: DocumentCollection, sequence_length: int) -> None:

@@ -163,8 +163,8 @@ def words_before(settings: PretrainSettings, initial: Path | None) -> int | None
     """Return the number of words that the initial model has seen and that the run's own count excludes; None if
     unknown.
 
-    If the run continues a training, its own count includes the words of this training. Then only the words of the
-    trainings before this training are returned.
+    If the run continues the initial model's training, its own count includes the words of that training. In this case,
+    return only the words of still earlier trainings.
     """
     chosen = settings.initialise_from
     if initial is None or chosen is None:

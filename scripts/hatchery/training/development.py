@@ -1,7 +1,8 @@
 """Development scores, measured on held-out sequences that are the same at every evaluation.
 
-Sequences and masks are drawn with a fixed seed. So all steps and pretraining seeds, and all models with the same
-tokenizer, sequence length and objective, have the same targets. Their development curves are comparable.
+Sequences and masks are drawn with a fixed seed. So the targets are the same at all steps and for all pretraining seeds.
+Models with the same corpus, tokenizer, sequence length and objective also have the same targets, so their development
+curves are comparable.
 """
 
 import math

@@ -1,7 +1,7 @@
 """The interface between the training engine and the objectives.
 
-An objective is a module of `objectives/` with two classes. The settings class (`ObjectiveKeys`) is also read in
-planning, so slow imports are inside the methods. The `Objective` makes examples and batches from encoded text, and
+An objective is a module of `objectives/` with two classes. Planning also loads the settings class (`ObjectiveKeys`) and
+must be fast, so slow imports are inside the methods. The `Objective` makes examples and batches from encoded text, and
 computes the terms of a batch's loss. The defaults of the base classes suit monolingual text. An objective may also
 define its data order (`data_order.OrdersItself`) and its development scores (`development.JudgesItself`).
 """

@@ -83,7 +83,8 @@ class OwnModel(nn.Module):
 
     @property
     def longest_input(self) -> int | None:
-        """Maximum number of tokens of an input, from the module's attribute; None without such an attribute.
+        """Maximum number of tokens of an input: the attribute `longest_input` of the module; None without this
+        attribute.
 
         Raises ConfigError if the attribute is not a positive integer.
         """

@@ -49,7 +49,7 @@ MIXING = "dwa_modules"
 
 
 def in_training(name: str) -> str:
-    """Return the name of a tensor in the training code, given its name in any published version."""
+    """Return the name of a tensor in GPT-BERT's training code, given its name in any published version."""
     name = re.sub(r"^lm_head\.", "classifier.", name.removeprefix("model."))
     return re.sub(r"^(attention_layers|mlp_layers|dwa_modules)\.", r"transformer.\1.", name)
 
@@ -77,8 +77,8 @@ def our_name(published_name: str) -> str | None:
 
 
 def published_name(name: str, gated: bool = True) -> str:
-    """Return the name that the training code gives to Hatchery's tensor `name`; `gated` states whether the model has
-    the attention gate.
+    """Return the name that GPT-BERT's training code gives to Hatchery's tensor `name`; `gated` states whether the model
+    has the attention gate.
 
     Raises ModelError for a tensor that no published model has.
     """

@@ -41,10 +41,10 @@ class RobertaHead(VocabularyHead):
 def position_ids(input_ids: Tensor, pad_token_id: int, mask: Tensor | None = None) -> Tensor:
     """Return the row int64 [B, T] of the position table for each position of `input_ids`.
 
-    The first token has row 2, and padding has row 1. Padding is recognised by its id, as in the published code, because
-    the models may attend to padding without a mask. If `input_ids` are word vectors [B, T, E], padding is recognised by
-    `mask` bool [B, T] (None: no padding). If `mask` is [B, T, T] (several texts packed into one input), the positions
-    of each text are counted separately.
+    The first token has row 2, and padding has row 1. Padding is recognised by its id, as in the reduced-vocabulary
+    study's code, because the models may attend to padding without a mask. If `input_ids` are word vectors [B, T, E],
+    padding is recognised by `mask` bool [B, T] (None: no padding). If `mask` is [B, T, T] (several texts packed into
+    one input), the positions of each text are counted separately.
     """
     is_token = input_ids != pad_token_id
     if input_ids.is_floating_point():

@@ -194,7 +194,7 @@ class PublishedSpanMasking:
         spans. A position that several spans cover is repeated, with the uniform number of each of these spans.
 
         No span covers the last position of `sequence_length`. If this position is the only maskable position, return no
-        position; the published code would never terminate in this case.
+        position; LTG-BERT's code would never terminate in this case.
         """
         budget = int(np.count_nonzero(generator.random(np.count_nonzero(maskable)) < self.mask_probability))
         allowed = maskable.tolist()

@@ -16,8 +16,8 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 
 
 def published_shares(random_probability: float, keep_probability: float) -> tuple[float, float]:
-    """Return the share of predicted tokens that become random tokens, and the share that stays visible, in the
-    published code.
+    """Return, for LTG-BERT's published code, the share of predicted tokens that become random tokens, and the share
+    that stays visible.
 
     In this code, a predicted token that does not become [MASK] becomes random with probability r / (r + k + 1e-6),
     where r and k are the configured shares of random and of visible tokens. The term 1e-6 prevents 0 / 0, and changes
