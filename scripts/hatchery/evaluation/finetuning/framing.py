@@ -105,7 +105,7 @@ def truncate_longest(lengths: np.ndarray, room: np.ndarray) -> np.ndarray:
 
     The result is the same as if tokens were removed one by one from the end of the longest segment, or of the last
     among equally long segments. To compute it, all segments longer than a common length are truncated to this length.
-    The remaining tokens go to the first of these segments.
+    The remaining tokens go to the first of these segments, one token to each.
     """
     kept = lengths.astype(np.int64)
     rows = np.flatnonzero(kept.sum(axis=1) > room)

@@ -40,7 +40,8 @@ def failure(scored: Scored) -> Failure:
 
     - `nan`: a score, or a number that a regression model predicts, is not finite.
     - `majority_class`: all predictions are equal although the labels vary.
-    - `zero_mcc`: the predicted classes vary, but have no correlation with the labels.
+    - `zero_mcc`: the predicted classes vary, but have no correlation with the labels (not tested for independent
+      labels).
     - `constant`: all numbers that a regression model predicts are equal or almost equal (CONSTANT_SHARE), or all scores
       of ReCoRD's entities are equal.
 

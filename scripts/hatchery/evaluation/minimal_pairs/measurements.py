@@ -164,8 +164,8 @@ def _rows_of(evaluated: Evaluated, name: str, columns: Mapping[str, str]) -> lis
 def _accuracy(row: _AccuracyRow, column: str) -> tuple[float, float, int]:
     """Return accuracy and its binomial standard deviation, both in percent, and the number of pairs.
 
-    Two correct and two wrong pairs are added for the deviation (Agresti and Coull, 1998). Otherwise it would be 0 if
-    all of a few pairs are correct.
+    Two correct and two wrong pairs are added for the deviation (Agresti and Coull, 1998). Otherwise, the deviation
+    would be 0 if all pairs are correct.
     """
     accuracy: float = getattr(row, column)
     pairs = row.pairs + 4

@@ -157,8 +157,8 @@ def _search(x: np.ndarray, low: float, high: float, rules: Rules) -> tuple[Bound
 
 
 class Acquisition(NamedTuple):
-    """The score, its p-value, and the ages. The score is the correlation of the ages, or 0 if the correlation is not
-    significant.
+    """The score, its p-value, and the ages. The score is the correlation of the ages. It is 0 if the correlation is not
+    significant or undefined, or if fewer than FEWEST_WORDS words have both ages. In the last two cases, `p` is None.
 
     `ages` maps each word to (children's age in months, log10 of the number of words that the model had read).
     """
