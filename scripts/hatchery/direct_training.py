@@ -124,8 +124,7 @@ def train(
     `tokenizer` is a name in `config/tokenizers/`, a YAML file or a mapping of the keys of such a file, or the folder of
     a trained tokenizer or model. `corpus` contains keys of a corpus file, such as `split`, and `options` of the reader
     `plain_text`. `settings` are keys of `pretraining` (docs/pretraining.md): `steps` or `budget`, `objective`,
-    `optimizer` and so on. `runtime` contains keys of `compute`, which do not affect results. `watchers` observe the
-    training (docs/extending.md).
+    `optimizer` and so on. `runtime` contains keys of `compute`. `watchers` observe the training (docs/extending.md).
 
     Ctrl-C saves a checkpoint and raises KeyboardInterrupt; the same call then continues the training. A call with other
     settings replaces the model. Raises HatcheryError with one line. For wrong settings, ConfigError names the key and
