@@ -61,7 +61,7 @@ def test_twins_are_on_one_side_of_the_split_wherever_they_lie(tmp_path: Path, sp
 
 def test_a_folder_of_one_text_in_copies_has_nothing_to_hold_out(tmp_path: Path) -> None:
     with pytest.raises(
-        CorpusError, match=r"has only one document 3 times, so no document can be held out .*: add more text, cut"
+        CorpusError, match=r"has only one document 3 times, so no document can be held out .*: add more text, divide"
     ):
         converted(tmp_path, dict.fromkeys(("a.txt", "b.txt", "c.txt"), "The same."))
 

@@ -124,7 +124,8 @@ def test_tokens_answers_and_choices_have_our_heads(load, ours, padded_batch):
     model = load("AutoModelForQuestionAnswering")
     answers = ExtractiveSpan(ours.encoder, context, ExtractiveOptions()).eval()
     answers.head.load_state_dict(model.qa_outputs.state_dict())
-    starts, ends = torch.tensor([1, 3, 12]), torch.tensor([2, 4, 40])
+    last = ids.shape[1] - 1
+    starts, ends = torch.tensor([1, last, last + 1]), torch.tensor([2, last, 40])
     output = model(ids, attention_mask=mask, start_positions=starts, end_positions=ends)
     scores = answers(ids, mask)
     torch.testing.assert_close(output.start_logits[mask], scores[..., 0][mask], **TOLERANCE)

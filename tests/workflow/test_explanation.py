@@ -68,6 +68,9 @@ def test_nothing_is_planned_when_all_is_made_else_what_changed_and_what_follows(
     monkeypatch.chdir(project)
     changes = setting_changes(one, None, project)  # type: ignore[arg-type]
     assert [str(change) for change in changes] == ["steps: 12 -> 60"]
+    # A profile without the trigger `params` ignores changed settings.
+    write_text(project / "profiles" / "default" / "config.yaml", "rerun-triggers: [mtime, input]\n")
+    assert planned_jobs(["join"], project) == []
 
 
 def test_lost_outputs_are_told_apart_from_what_is_made_after_them(project: Path) -> None:
