@@ -33,8 +33,6 @@ def test_a_constant_scorer_has_what_the_tie_rule_gives(edition, official, expect
     options = Item("p", "p", "1", tuple(Candidate(text, "given") for text in "abcde"))
     five = [decision(options, [0.0] * 5, ScoringSettings(suite="a", edition=2026)).credit]
     assert five == [0.2]
-    # Two of the five candidates have the highest score.
-    assert decision(options, [0.0, -1.0, 0.0, -1.0, -2.0], ScoringSettings(suite="a", edition=2026)).credit == 0.5
 
 
 def test_a_draw_between_ties_is_one_of_its_seed_paradigm_and_item():
