@@ -270,8 +270,8 @@ class SelectionFile(SelectionKeys, OneOfKeys):
     corpus: CorpusName = ABSENT
     """Corpus from which text is selected: its documents of all splits, after cleaning."""
     vocabulary: VocabularyName
-    """Vocabulary, by the name of a file in config/vocabularies/. With `level: windows`, a selected text may also contain
-    other words.
+    """Vocabulary, by the name of a file in config/vocabularies/. With `level: windows`, a selected text may also
+    contain other words.
     """
     sentence_model: DataName | None = None
     """Raw input with Punkt parameters (NLTK's punkt_tab/english) for splitting text into sentences. `null` uses the
