@@ -168,8 +168,8 @@ def document_row(
 class CorpusWriter:
     """Writes the documents of a corpus in their order; after an exception, no shard and no table is left.
 
-    `sources` are the names of the documents' sources, in the order in which the tables list them. On success, the
-    outputs and the counts of each split are recorded in `run`.
+    `sources` are the names of the documents' sources, in the order of the rows of the tables. On success, the outputs
+    and the counts of each split are recorded in `run`.
     """
 
     def __init__(

@@ -89,7 +89,7 @@ class UntimedToken(PunktToken):
 
 class OrthographicContexts(dict[str, int]):
     """Orthographic-context flags by word type. Unknown types have the value 0; unlike NLTK's defaultdict, this mapping
-    does not store them.
+    does not store unknown types.
     """
 
     def __missing__(self, word_type: str) -> int:
@@ -107,7 +107,7 @@ def untimed_tokenizer(parameters: PunktParameters) -> PunktSentenceTokenizer:
 
 
 class SentenceSpans:
-    """Finds the spans of sentences; the results equal those of the given Punkt tokenizer with `realign_boundaries`."""
+    """Finds the spans of sentences, which equal the spans of the given Punkt tokenizer with `realign_boundaries`."""
 
     def __init__(self, punkt: PunktSentenceTokenizer) -> None:
         self._punkt = punkt

@@ -145,9 +145,9 @@ def write_model_folder(
 
     `kinds` are the tasks of the model (such as masked or causal language modelling), `tokenizer` is the path of a
     tokenizer.json, and `generation` contains the defaults of `generate`. If the training texts had no end token,
-    `appends_end_token` is false, and the tokenizer adds none. Raises TokenizationError if the tokenizer is unusable.
-    Raises ModelError if the tokenizer has ids for which the model has no embedding, or a padding id other than the
-    model's.
+    `appends_end_token` is false, and the tokenizer adds no end token. Raises TokenizationError if the tokenizer is
+    unusable. Raises ModelError if the tokenizer has ids for which the model has no embedding, or a padding id other
+    than the model's.
     """
     names, special = _write_tokenizer(folder, model.config, kinds, tokenizer, appends_end_token)
     family = family_of(model.config)

@@ -62,8 +62,8 @@ def import_checkpoint(
 
     `weights` is a file with a state dict that has the authors' parameter names (see `read_weights`). `config` is the
     authors' configuration in JSON. Raises ModelError for unusable files, if `layer_weighting` or `position_head_layout`
-    contradicts the weights, and if one of them is missing although the weights do not determine it. Raises
-    TokenizationError for an unusable tokenizer.
+    contradicts the weights, and if the weights do not determine one of these two options and the user does not state
+    it. Raises TokenizationError for an unusable tokenizer.
     """
     state = under_training_names(read_weights(weights))
     chosen = checkpoint_config(state, read_config(config), str(weights), layer_weighting, position_head_layout)
@@ -105,8 +105,8 @@ def checkpoint_config(
     """Return Hatchery's configuration of a published model; `where` is the file's name in messages.
 
     Only the keys `SIZES` and `OPTIONAL` of `published` are read. Raises ModelError for an invalid value, if
-    `layer_weighting` or `position_head_layout` is unknown or contradicts the weights, and if one of the two is missing
-    although the weights do not determine it.
+    `layer_weighting` or `position_head_layout` is unknown or contradicts the weights, and if the weights do not
+    determine one of the two and the user does not state it.
     """
     values: dict[str, Any] = {key: published[key] for key in (*SIZES, *OPTIONAL) if key in published}
     configuration: type[ModelConfig] = GptBertConfig if _is_gpt_bert(state) else LtgBertConfig

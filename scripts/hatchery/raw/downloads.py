@@ -206,7 +206,7 @@ class _Partial:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def begin(self, version: str) -> None:
-        """Start an empty partial file, whose version on the server is `version`."""
+        """Start an empty partial file for the file's version `version` on the server."""
         self.path.unlink(missing_ok=True)
         write_json(self._note, {**self._of, "version": version})
         self.version, self.stitched = version, False

@@ -181,8 +181,8 @@ FORBIDDEN = "{}"
 
 
 def path_problem(path: str | Path) -> str | None:
-    """Return the reason why `path` cannot be used, as the end of a sentence ("is not at ..."); None for a file or
-    folder.
+    """Return the reason why `path` cannot be used, as the end of a sentence ("is not at ..."); None for a usable file
+    or folder.
 
     Devices are refused, because reading a device such as `/dev/zero` never ends.
     """

@@ -125,7 +125,7 @@ def load_tokenizer(path: str | Path, recognise: Sequence[str] | None = None) -> 
 
     `recognise` names the special tokens that are recognised if a text spells them out. By default, all special tokens
     are recognised, as in the papers' code. Special tokens that `recognise` does not name are encoded as ordinary
-    letters. All special tokens keep their ids. Names that the tokenizer lacks are ignored.
+    letters. All special tokens keep their ids. Names in `recognise` that the tokenizer lacks are ignored.
 
     Raises TokenizationError, naming the file, if the file is missing or damaged, or if the tokenizer cannot be used. A
     tokenizer needs a supported model, a known set of special tokens at their ids, ids without gaps, and a mark of word

@@ -8,11 +8,11 @@ deterministic. `train_wordpiece` makes WordPiece with a prefix deterministic, an
 library's Unigram trainer.
 
 The library's WordPiece trainer numbers the single characters that continue a word (`@@a`) in the order of a randomly
-seeded hash table, and orders pairs of equal count by these numbers. Therefore six runs gave six different files.
-Therefore WordPiece with a prefix is trained in two passes. The first pass makes no merges and finds these characters;
-the second pass receives these characters as fixed entries, in the order of their code points. The vocabulary equals the
-library's vocabulary except for the order of these characters. A test compares the vocabulary with the result of a plain
-merge loop, which would be much slower.
+seeded hash table, and orders pairs of equal count by these numbers. Therefore six runs gave six different files. To
+avoid this, WordPiece with a prefix is trained here in two passes. The first pass makes no merges and finds these
+characters; the second pass receives these characters as fixed entries, in the order of their code points. Apart from
+the order of these characters and of pairs with equal counts, the vocabulary equals the library's vocabulary. A test
+compares the vocabulary with the result of a plain merge loop, which would be much slower.
 """
 
 import sys

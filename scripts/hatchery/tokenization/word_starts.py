@@ -156,7 +156,8 @@ def _starts_of(sentence: str, spans: Sequence[tuple[int, int]], ids: np.ndarray,
 
 def _spread(counts: np.ndarray, special: np.ndarray) -> None:
     """If several words start in a token, keep one of these word starts, and move the others to the nearest tokens
-    without a word start. So the number of word starts equals the number of words.
+    without a word start. So the number of word starts equals the number of words, unless there are more words than
+    tokens.
 
     Several words start in a token only if the token contains white space, for example U+00A0 if the tokenizer splits
     only at spaces.

@@ -163,7 +163,7 @@ class KnownWords:
 
     def folded(self, text: str) -> str:
         """Return the text in lower case, with separators and non-ASCII characters replaced by spaces. The result is as
-        long as `text`, so positions are the same in both.
+        long as `text`, so a position in the result is the same position in `text`.
         """
         return text.encode("ascii", "replace").translate(self._table).decode("ascii")
 

@@ -238,7 +238,7 @@ def list_comparison(ours: Mapping[str, int], released: Iterable[tuple[str, int]]
 
 
 def read_vocabulary(manifest: str | Path) -> frozenset[str]:
-    """Return the words of a vocabulary, whose manifest is `manifest`.
+    """Return the words of the vocabulary with the manifest `manifest`.
 
     Raises ManifestError or EvaluationError if the vocabulary's file of words is missing or damaged.
     """

@@ -77,8 +77,8 @@ def qed(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 
 
 def _unescaped(text: str) -> tuple[str, bool]:
-    """Return the text with up to three levels of entities decoded, and whether the text contains escaped markup.
-    Escaped markup means that the text contains both `&lt` and `&gt` before or after the decoding of a level; then the
+    """Return the text with up to three levels of entities decoded, and whether the text contains escaped markup. The
+    text contains escaped markup if both `&lt` and `&gt` occur in it before or after the decoding of a level; then the
     decoding stops.
     """
     for _ in range(3):

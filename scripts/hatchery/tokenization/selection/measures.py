@@ -95,7 +95,7 @@ def _without_prefix_space(part: Any) -> Any:
 
 
 def model_only(definition: Definition) -> Definition:
-    """Return the tokenizer reduced to its model, whose input is one normalised pre-token."""
+    """Return the tokenizer reduced to its model; the input of the result is one normalised pre-token."""
     parts = ("normalizer", "pre_tokenizer", "post_processor", "decoder", "truncation", "padding")
     return {**definition, **dict.fromkeys(parts), "added_tokens": []}
 
@@ -214,7 +214,7 @@ COLUMNS = ["word", "morphemes"]
 
 @dataclass(frozen=True)
 class Word:
-    """A word and its morphemes, whose concatenation is the word."""
+    """A word and its morphemes; the concatenated morphemes are the word."""
 
     text: str
     morphemes: tuple[str, ...]

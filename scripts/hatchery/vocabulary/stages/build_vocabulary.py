@@ -25,8 +25,8 @@ def vocabulary_settings(project: "Project", vocabulary: str) -> dict[str, object
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
     """Return those files of the raw input `name` that the stage reads.
 
-    Of the source, these are the transcripts or lists that match the patterns in the settings. Of a dictionary, they are
-    its word lists. Of the authors' published list, they are all files.
+    From the source, the stage reads the transcripts or lists that match the patterns in the settings; from a
+    dictionary, its word lists; from the authors' published list, all files.
     """
     from hatchery.corpora.raw_files import matching_names
     from hatchery.typed import build, stage_body

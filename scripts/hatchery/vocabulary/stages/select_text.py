@@ -30,7 +30,7 @@ def selection_settings(project: "Project", selection: str) -> dict[str, object]:
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
     """Return those files of the raw input `name` that the stage reads.
 
-    These are the texts that match the options or, if the raw input is a sentence model, its parameter files.
+    The stage reads the texts that match the options or, if the raw input is a sentence model, its parameter files.
     """
     from hatchery.corpora.raw_texts import raw_text_files
     from hatchery.corpora.sentences import parameter_files
