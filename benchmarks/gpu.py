@@ -109,7 +109,7 @@ def measured_apart(part: str, device: str, sizes: str, seconds: float) -> list[R
     said = [line.removeprefix(ROW) for line in texts[0].splitlines() if line.startswith(ROW) and line.endswith("}")]
     rows = [json.loads(line) for line in said]
     if status is None:
-        rows.append(_no_row(part, "rest", f"left out: the {seconds:.0f} s of this part were over"))
+        rows.append(_no_row(part, "rest", f"left out: the time limit of this part, {seconds:.0f} s, was exceeded"))
     elif status:
         last = (texts[1].strip().splitlines() or [f"status {status}"])[-1]
         rows.append(_no_row(part, "rest", f"failed: {last[:200]}"))
@@ -158,8 +158,9 @@ AUTHORS = {
 def table_of(rows: list[Row], title: str, peak: float | None = None) -> str:
     """Return the rows as Markdown.
 
-    Two columns contain operations per second as shares of another speed. For the column MFU, this is `peak`, the peak
-    in the GPU's data sheet. For the next column, it is the speed of the large matrix product in the same run.
+    Two columns contain operations per second in percent of a reference speed. In the column MFU, the reference is
+    `peak`, the peak in the GPU's data sheet; in the next column, it is the speed of the large matrix product in the
+    same run.
     """
     rates = [row["flops_per_second"] for row in rows if row["part"] == "product" and row.get("flops_per_second")]
     lines = [f"Measured on: {title}.", ""]

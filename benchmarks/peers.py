@@ -1,4 +1,4 @@
-"""Processor time of Hatchery and of other tools for the same work, as ratios.
+"""Processor times of other tools divided by Hatchery's processor times for the same work.
 
 - a step and a whole loop of pretraining: `transformers`' BERT and GPT-2 of the same sizes, and its Trainer; - scoring
 of sentences and of longer texts, of about 400 tokens: minicons and lm-evaluation-harness, with the exported model and
@@ -314,7 +314,7 @@ def main() -> None:
     names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
     processor = names[0].partition(": ")[2] if names else platform.processor()
     print(f"{processor}; Python {platform.python_version()}, torch {torch.__version__}; one thread each\n")
-    print("| work | beside | times as fast |\n|---|---|---:|")
+    print("| work | compared with | our speed / its speed |\n|---|---|---:|")
     for name in arguments.rows:
         with tempfile.TemporaryDirectory() as folder:
             try:

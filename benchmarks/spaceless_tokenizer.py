@@ -101,7 +101,9 @@ def main() -> int:
     parser.add_argument("--text", type=Path, help="folder of text files (UTF-8) instead of generated text")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=["byte_bpe"])
     parser.add_argument("--vocabulary-size", type=int, default=16_384)
-    parser.add_argument("--distinct", type=float, nargs="+", default=[5.0], help="spaceless_megabytes")
+    parser.add_argument(
+        "--distinct", type=float, nargs="+", default=[5.0], help="values of the setting `spaceless_megabytes`"
+    )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -132,9 +134,9 @@ def main() -> int:
                 unknown = sum(token in UNKNOWN for token in map(backend.id_to_token, ids)) / len(ids)
                 print(
                     f"{arguments.text.name if arguments.text else arguments.script} "
-                    f"{(folder / 'text/text.txt').stat().st_size / 1e6:.2f} MB, {kind}, {distinct:g} MB distinct, "
+                    f"{(folder / 'text/text.txt').stat().st_size / 1e6:.2f} MB, {kind}, distinct {distinct:g} MB, "
                     f"{backend.get_vocab_size():,} entries: {memory:,.0f} MB, {seconds:,.0f} CPU s, "
-                    f"{pieces:.4f} pieces per character, {unknown:.4f} of them unknown",
+                    f"{pieces:.4f} pieces per character, share of unknown pieces {unknown:.4f}",
                     flush=True,
                 )
     return 0

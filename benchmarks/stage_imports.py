@@ -18,7 +18,7 @@ LINE = re.compile(r"import time: +(\d+) \| +\d+ \| *(\S+)")
 
 
 def imports_of(log: Path) -> tuple[float, bool]:
-    """Return the seconds of all imports in a job's log, and whether PyTorch is one of the imported modules."""
+    """Return the seconds of all imports that a job's log lists, and whether PyTorch is one of the imported modules."""
     found = [LINE.fullmatch(line.rstrip()) for line in log.read_text("utf-8", "replace").splitlines()]
     lines = [line for line in found if line is not None]
     return sum(int(line[1]) for line in lines) / 1e6, any(line[2] == "torch" for line in lines)

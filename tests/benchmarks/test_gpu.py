@@ -88,7 +88,7 @@ def test_a_part_that_takes_too_long_is_ended_and_keeps_its_rows(
     monkeypatch.setattr(gpu, "__file__", str(program))
     monkeypatch.setattr(gpu, "LEAST_SECONDS", 0.1)
     rows = gpu.measured_apart("a", "cpu", "tiny", 0.5)
-    assert [row["remark"] for row in rows] == ["measured", "left out: the 0 s of this part were over"]
+    assert [row["remark"] for row in rows] == ["measured", "left out: the time limit of this part, 0 s, was exceeded"]
     assert gpu.measured_apart("a", "cpu", "tiny", 0.0)[0]["remark"] == "left out: the time of all parts was over"
 
 

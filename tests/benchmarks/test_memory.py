@@ -33,8 +33,8 @@ def test_a_tokenizer_of_generated_chinese_is_trained(
     monkeypatch.setattr(sys, "argv", ["spaceless", "--megabytes", "0.05", "--vocabulary-size", "300"])
     assert spaceless_tokenizer.main() == 0
     found = re.fullmatch(
-        r"chinese 0.05 MB, byte_bpe, 5 MB distinct, 300 entries: (\d+) MB, \d+ CPU s, "
-        r"(\d\.\d{4}) pieces per character, 0.0000 of them unknown\n",
+        r"chinese 0.05 MB, byte_bpe, distinct 5 MB, 300 entries: (\d+) MB, \d+ CPU s, "
+        r"(\d\.\d{4}) pieces per character, share of unknown pieces 0.0000\n",
         capsys.readouterr().out,
     )
     # A character has three bytes, and some 30 merges join only a part of them.

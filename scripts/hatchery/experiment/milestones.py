@@ -61,8 +61,8 @@ def chain_of_marks(project: "Project", experiment: str, run: SeededRun) -> list[
 
 
 def is_asked(experiment: Experiment, kind: str, name: str) -> bool:
-    """Return True if `evaluate_milestones` contains the kind of an evaluation, or the kind and the name of the
-    evaluation.
+    """Return True if `evaluate_milestones` requests an evaluation: it contains the kind of the evaluation, or kind and
+    name.
     """
     return bool({kind, f"{kind}/{name}"} & set(experiment.evaluate_milestones))
 

@@ -285,5 +285,5 @@ def _budgeted(project: "Project", run: Origin, key: str) -> float | None:
 
 
 def _smaller(*limits: Number | None) -> Number | None:
-    """Return the smallest limit that is not None; None if all limits are None."""
+    """Return the smallest of the limits that are not None; None if all limits are None."""
     return min((limit for limit in limits if limit is not None), default=None)

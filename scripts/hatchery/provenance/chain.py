@@ -31,7 +31,7 @@ class Found:
     paths: tuple[Path, ...]
 
     def nearest(self, folder: Path) -> Path:
-        """Return the first path that is in `folder`. If no path is in `folder`, return the first path."""
+        """Return the first of the paths that is in `folder`; if there is no such path, return the first path."""
         return next((path for path in self.paths if path.is_relative_to(folder)), self.paths[0])
 
 

@@ -27,7 +27,7 @@ class PlannedRun(Settings):
 
 @dataclass(frozen=True)
 class CostSettings(Settings):
-    """All settings on which the cost of an experiment depends."""
+    """All settings on which the estimated cost of an experiment depends."""
 
     experiment: str
     # Vocabulary size that the tokenizer's settings request; the trained tokenizer may have fewer entries.
