@@ -56,8 +56,8 @@ class EncoderSizes(Settings):
     layer_weighting: LayerWeightingName = "none"
     """Combination of the earlier layers' outputs into a layer's input. `none`: the previous layer's output (LTG-BERT
     and the reduced-vocabulary study). `unrestricted`: the combination of GPT-BERT. All other values are variants of
-    ELC-BERT (Sections 3 and 5.2 of its paper): `normalized` is the version of the published code, and
-    `normalized_unit_vector` is the version that the paper's text describes.
+    ELC-BERT (Sections 3 and 5.2 of its paper): `normalized` is the version of ELC-BERT's code, and
+    `normalized_unit_vector` is the version that ELC-BERT's paper describes.
     """
 
     tie_word_embeddings: bool = True

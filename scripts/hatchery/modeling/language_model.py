@@ -4,7 +4,7 @@ The objective creates the labels (masked subwords or next subwords), and decides
 its attention is causal. With a sentence-pair head, the model also predicts whether the two texts of an input belong
 together. Losses are sums, so that the training engine can divide by the number of labels in the global batch.
 
-Source: LTG-BERT, Sections 4 and 5, ELC-BERT, Section 3, after the published code.
+Source: LTG-BERT, Sections 4 and 5, ELC-BERT, Section 3, after the published code of these two papers.
 """
 
 from collections.abc import Mapping

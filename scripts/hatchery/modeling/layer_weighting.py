@@ -60,12 +60,12 @@ class LayerWeighting:
 
 LAYER_WEIGHTINGS: dict[LayerWeightingName, LayerWeighting] = {
     "none": LayerWeighting("previous", input_in_output=True, input_in_feed_forward=True),
-    # The paper's ELC-BERT, winner of the STRICT track.
+    # ELC-BERT as in its paper, winner of BabyLM 2023's STRICT track.
     "biased": LayerWeighting("softmax", False, input_in_feed_forward=False, previous_layer_bias=1.0),
     # Winner of the STRICT-SMALL track, and the basis of all softmax variants below.
     "zero": LayerWeighting("softmax", False, input_in_feed_forward=True),
-    # The next two variants differ in the normalisation: the published code has a layer norm (vectors of length about
-    # sqrt(D)), and the paper describes unit vectors.
+    # The next two variants differ in the normalisation: ELC-BERT's code has a layer norm (vectors of length about
+    # sqrt(D)), and ELC-BERT's paper describes unit vectors.
     "normalized": LayerWeighting("softmax", False, input_in_feed_forward=True, output_normalisation="layer_norm"),
     "normalized_unit_vector": LayerWeighting("softmax", False, True, output_normalisation="unit_vector"),
     "weighted_output": LayerWeighting("softmax", False, input_in_feed_forward=True, output_mixture=True),

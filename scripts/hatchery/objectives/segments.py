@@ -218,7 +218,8 @@ def _cut(sentence_starts: list[np.ndarray], lengths: np.ndarray, limit: int) -> 
     chosen = array("q")
     for first, end in zip((last - counts).tolist(), last.tolist(), strict=True):
         if first < end and overflow[first] == first:
-            # As in the published script, a document's first sentence that is too long gives two equal segments.
+            # As in the caching script of the BabyLM models, a document's first sentence that is too long gives two
+            # equal segments.
             chosen.append(first)
         sentence = first
         while sentence < end:

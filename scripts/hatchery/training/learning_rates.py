@@ -11,8 +11,8 @@ import math
 from hatchery.settings.fields import ABSENT
 from hatchery.training.settings import ScheduleSettings
 
-# Fraction of the peak at the beginning of the warm-up and at the end of the decay in the published code. It is not 0,
-# because torch's linear schedulers cannot start at 0.
+# Learning rate, as a fraction of the peak, at the beginning of the warm-up and at the end of the decay in LTG-BERT's
+# code. It is not 0, because torch's linear schedulers cannot start at 0.
 NEARLY_ZERO = 1e-9
 
 
@@ -37,7 +37,8 @@ def learning_rate_factor(schedule: ScheduleSettings, step: int, steps: int) -> f
         ramp = 1.0 if step >= warmup else NEARLY_ZERO + (1 - NEARLY_ZERO) * step / warmup
         return ramp * (1 + (NEARLY_ZERO - 1) * min(step, steps) / max(1, steps))
     if schedule.name == "inverse_square_root":
-        # As in the study's code, step 0 counts as step 1, so the first two updates have the same rate.
+        # As in the reduced-vocabulary study's code, step 0 counts as step 1, so the first two updates have the same
+        # rate.
         count, width = max(step, 1), max(warmup, 1)
         return min(math.sqrt(width / count), count / width)
     if step < warmup:

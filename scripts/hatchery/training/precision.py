@@ -19,7 +19,7 @@ from hatchery.errors import CheckpointError, TrainingError
 PrecisionName = Literal["fp32", "bf16", "fp16"]
 AUTOCAST_TYPES: dict[PrecisionName, torch.dtype] = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
-# The constants of torch's GradScaler, which the papers' code uses.
+# The constants of torch's GradScaler, which the code of LTG-BERT and ELC-BERT uses.
 FIRST_SCALE = 2.0**16
 GROWTH_INTERVAL = 2000
 # Smallest loss scale. If gradients overflow even at this scale, the model has diverged, because unscaled gradients

@@ -270,8 +270,8 @@ class OutputBiasSettings(Settings):
                 given,
                 "a corpus if and only if `counts` is larger_corpus",
             )
-        # The paper states for all models that the norm of the matrix equals the norm of the bias. But if the bias is 0,
-        # this rule would scale the matrix to zero.
+        # The natural-bias paper states for all models that the norm of the matrix equals the norm of the bias. But if
+        # the bias is 0, this rule would scale the matrix to zero.
         if self.weight_scale in ("centred", "frobenius") and self.kind != "unigram":
             raise refused(
                 "weight_scale",

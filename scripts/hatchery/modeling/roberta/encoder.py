@@ -160,8 +160,8 @@ def initialise_roberta_(model: nn.Module, seed: int) -> None:
 
 
 def embedding_parameters(config: RobertaConfig) -> int:
-    """Return the number of "embedding parameters" that the study logs: (V + positions + types + 2) E, the size of three
-    tables and a norm.
+    """Return the number of "embedding parameters" that the reduced-vocabulary study logs: (V + positions + types + 2)
+    E, the size of three tables and a norm.
     """
     rows = config.vocabulary_rows + config.position_rows + config.type_vocab_size + 2
     return rows * config.embedding_width

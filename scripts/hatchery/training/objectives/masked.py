@@ -1,7 +1,7 @@
 """The masked objective: predict masked tokens and, if `sentence_pairs` is set, predict whether two texts belong
 together.
 
-Source: LTG-BERT, Section 5, and the published code of the papers (docs/papers/ltg-bert.md, "Masking" and "Examples").
+Source: LTG-BERT, Section 5, and LTG-BERT's published code (docs/papers/ltg-bert.md, "Masking" and "Examples").
 """
 
 from dataclasses import dataclass, replace
