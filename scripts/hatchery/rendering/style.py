@@ -36,7 +36,8 @@ class Style(Settings):
 
 @dataclass(frozen=True)
 class ModelStyle:
-    """Style of one model in all figures. Models with the same colour have different hatches and dashes.
+    """Style of one model in all figures. Among at most 20 models, models with the same colour have different hatches
+    and dashes.
 
     The first 11 models have different markers, so that dots can be distinguished in grey print.
     """
