@@ -80,7 +80,7 @@ def line_of(element: etree._Element) -> str:
 
 
 def unexpected(element: etree._Element) -> SourceError:
-    """Return the error for an element that the rules do not allow at its position."""
+    """Return the error for an element that the rules of the conversion do not allow at its position."""
     parent = element.getparent()
     inside = "at the top" if parent is None else f"in <{parent.tag}>"
     return SourceError(f"{line_of(element)}: element <{element.tag}> is not expected {inside}")

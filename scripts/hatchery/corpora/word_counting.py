@@ -32,7 +32,7 @@ BytePremium = PremiumValue | PremiumName
 
 
 def word_count_of(measures: Mapping[str, Any]) -> str:
-    """Return the word-counting rule that a manifest's measures name; `white_space` if they name none."""
+    """Return the word-counting rule that a manifest's measures name; `white_space` if the measures name no rule."""
     return str(measures.get("word_count", WHITE_SPACE))
 
 

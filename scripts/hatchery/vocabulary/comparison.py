@@ -219,8 +219,8 @@ class Rule:
 class Outcome:
     """The result of a selection for one document.
 
-    `accepted` contains each accepted text with its number of counted words, and `rejected` contains the number of
-    rejected candidates by reason.
+    `accepted` contains each accepted text with its number of counted words (see `counted_words`), and `rejected`
+    contains the number of rejected candidates (sentences or windows) by reason.
     """
 
     accepted: list[tuple[str, int]] = field(default_factory=list)
@@ -230,8 +230,8 @@ class Outcome:
 
 
 def verdict(text: str, rule: Rule) -> tuple[str | None, int]:
-    """Return two values: the reason why a candidate is rejected (None if it is accepted), and the number of its counted
-    words.
+    """Return two values: the reason why a candidate (a sentence or window) is rejected, or None if it is accepted, and
+    the number of its counted words (see `counted_words`).
     """
     text = text.lower()
     words, numerals = rule.comparison.words(text)
@@ -245,7 +245,9 @@ def verdict(text: str, rule: Rule) -> tuple[str | None, int]:
 
 
 def counted_words(text: str, comparison: Comparison) -> int:
-    """Return the number of counted words of a text, which include numerals."""
+    """Return the number of words of a text that count towards `minimum_counted_words`: numerals, and words that must be
+    looked up in the vocabulary.
+    """
     words, numerals = comparison.words(text.lower())
     return len(words) + numerals
 

@@ -96,8 +96,8 @@ def without_surrogates(text: str) -> str:
 
 
 def marks_of(paths: Sequence[Path]) -> npt.NDArray[np.uint64]:
-    """Return the marks of all texts in the order of the corpus, uint64 [texts, 2]. A mark of 16 bytes is stored as two
-    numbers.
+    """Return the marks (digests or random numbers) of all texts in the order of the corpus, uint64 [texts, 2]. A mark
+    has 16 bytes and is stored as two numbers.
     """
     mark_arrays = [np.empty((0, 2), np.uint64)]
     for path in paths:
@@ -109,7 +109,9 @@ def marks_of(paths: Sequence[Path]) -> npt.NDArray[np.uint64]:
 
 
 def first_of_equal(marks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-    """Return True for each text to keep, bool [texts]: of several texts with equal marks, the first is kept."""
+    """Return True for each text to keep, bool [texts]: of several texts with equal marks (digests), the first text is
+    kept.
+    """
     # lexsort is stable, so texts with equal marks (equal digests) keep the order of the corpus.
     order = np.lexsort((marks[:, 1], marks[:, 0]))
     ordered = marks[order]
@@ -120,7 +122,9 @@ def first_of_equal(marks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
 
 
 def smallest(marks: npt.NDArray[np.uint64], number: int) -> npt.NDArray[np.bool_]:
-    """Return True for each text to keep, bool [texts]: the `number` texts with the smallest marks are kept."""
+    """Return True for each text to keep, bool [texts]: the `number` texts with the smallest marks (random numbers) are
+    kept.
+    """
     keep = np.zeros(len(marks), np.bool_)
     keep[np.lexsort((marks[:, 1], marks[:, 0]))[:number]] = True
     return keep

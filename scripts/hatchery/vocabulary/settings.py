@@ -42,7 +42,9 @@ class VocabularySettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionKeys(Settings):
-    """Settings of a selection of text: unit of the selected texts, and rule by which they are selected."""
+    """Settings of a selection of text: unit of the selected texts (sentences, spans or windows), and rule of the
+    selection.
+    """
 
     options: RawTextOptions | None = None
     """Files to read and their format; `null` reads the documents of a corpus."""

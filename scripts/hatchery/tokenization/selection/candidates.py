@@ -112,7 +112,7 @@ def merge_part(tables: tuple[Path, ...], path: Path) -> Facts:
 
 
 def measure_part(task: MeasureTask, path: Path) -> Facts:
-    """Write and return the measures of one tokenizer."""
+    """Measure one tokenizer; write and return the measures."""
     use_threads(1)
     where = task.tokenizer.name
     definition = load_definition(task.tokenizer)

@@ -92,7 +92,7 @@ class FrequencySearch(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class SweepKeys(Settings):
-    """Measures of the candidate tokenizers of a corpus, and the rule that chooses a tokenizer."""
+    """Keys of a sweep: the measures of the candidate tokenizers of a corpus, and the rule that chooses a tokenizer."""
 
     sample_sequences: Count = 5000
     """Maximum number of sequences on which word-split ratio, fertility and share of unknown tokens are measured; they
