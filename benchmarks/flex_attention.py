@@ -2,9 +2,9 @@
 
 Source: LTG-BERT, Section 4, with the parameters and the tables of `hatchery.modeling.ltg.attention`. Compiled for a
 GPU, FlexAttention writes no T x T tensor to memory, and needs no T x T position scores before the kernel starts.
-Hatchery does not use FlexAttention, because it does not drop attention probabilities, has no gradients on a CPU, and
-needs a compiler. tests/modeling/test_flex_attention.py checks that the outputs are equal; benchmarks/gpu.py measures
-the time.
+Hatchery does not use FlexAttention, because FlexAttention does not drop attention probabilities, has no gradients on a
+CPU, and needs a compiler. tests/modeling/test_flex_attention.py checks that the outputs are equal; benchmarks/gpu.py
+measures the time.
 """
 
 from collections.abc import Callable

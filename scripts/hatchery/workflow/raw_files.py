@@ -72,7 +72,8 @@ class RawFiles:
 
     def changed(self, manifest: str, made: Path) -> tuple[Path, Listing] | None:
         """Return (path, current file list) of the source with this manifest, if the source is newer than the file
-        `made`: its files have changed since the registration, or it was registered after `made` was written.
+        `made`: the source's files have changed since their registration, or the source was registered after `made` was
+        written.
 
         None if the source is not newer, or if it has no files.
         """
