@@ -37,8 +37,9 @@ class SplitSettings(Settings):
     seed: Natural = 0
     """Random seed of the hash that selects the documents."""
     development_documents: Natural | None = None
-    """Number of development documents that the hash selects, instead of `development_fraction`; copies of the last
-    selected document are also added. `null` uses `development_fraction`.
+    """Number of development documents that the hash selects, instead of `development_fraction`. The number can be
+    larger, because all documents with the text of the last selected document are selected, too. `null` uses
+    `development_fraction`.
     """
 
     def __post_init__(self) -> None:
