@@ -93,14 +93,14 @@ class AskedModel:
 
     @property
     def continues(self) -> bool:
-        """Return True if `continuation` can continue a text: this needs a single model that Hatchery trained to predict
-        the next token.
+        """Return True if `continuation` can continue a text. This is true for a causal or hybrid model that Hatchery
+        trained, but not for an ensemble, an external model or a user's module.
         """
         return self._is_ours and "causal" in self.kinds
 
     def scores(self, sentences: Sequence[str], scoring: str = "auto") -> pl.DataFrame:
         """Return for each sentence a row with `sentence`, `score` (natural log-probability) and `tokens` (number of
-        tokens). A single text is one sentence.
+        tokens). A single text counts as one sentence.
 
         With "auto", the score is the pseudo-log-likelihood for masked and hybrid models, and the left-to-right
         log-likelihood for all other models; docs/evaluation.md lists the other scoring methods. Raises EvaluationError
@@ -198,7 +198,7 @@ class AskedModel:
         return Alphabet(self._model)
 
     def _asked_as(self, scoring: str) -> HatcheryModel | ModuleModel | BaselineModel:
-        """Return the model that computes the scoring method `scoring`. For a causal method, a hybrid model is used from
+        """Return the model as the scoring method `scoring` uses it: for a causal method, a hybrid model predicts from
         left to right.
 
         Raises ConfigError for a scoring method that the model was not trained for.
@@ -209,8 +209,8 @@ class AskedModel:
         return causal if causal and required_architecture(scoring, self.kinds) == "causal" else self._model
 
     def _with_gaps(self, sentence: str, mask_id: int) -> tuple[list[int], list[int]]:
-        """Return the token ids of a sentence, with special tokens and a mask token at each gap, and the positions of
-        the mask tokens.
+        """Return the model input for a sentence with gaps, as token ids with special tokens, and the positions of the
+        mask tokens in this input. Each gap becomes one mask token.
         """
         (sentence,) = _one_text(sentence)
         gaps = [match.span() for match in GAPS.finditer(sentence)]

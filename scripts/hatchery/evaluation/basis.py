@@ -52,7 +52,8 @@ def joined(bases: Iterable[tuple[object, str]]) -> str:
     """Return the comparison basis of a number that is computed from other numbers, such as a mean over tasks. `bases`
     are pairs of a key, such as the task, and the basis of its number.
 
-    If an aspect has several values, the result contains their number, and a digest of the values by key.
+    If an aspect has several values, the result contains the number of these values, and a digest of the keys with their
+    values.
     """
     parts = sorted({(str(key), text) for key, text in bases})
     different = differing(text for _, text in parts)
@@ -95,8 +96,8 @@ def asked_of(objective: "ObjectiveKeys", seed: object = "") -> str:
 
 
 def window_of(objective: "ObjectiveKeys", sequence_length: int) -> str:
-    """Return in words the number of tokens of an input sequence, and how a text is split into sequences. The text also
-    states if tokens attend to earlier documents in their sequence.
+    """Return a description of the input sequences: their length in tokens, and the method by which text is split into
+    sequences. The description also states if tokens attend to earlier documents in their sequence.
     """
     apart = "" if getattr(objective, "reset_attention", True) else ", behind other documents"
     return f"{sequence_length} tokens, {getattr(objective, 'segments', 'sentences')}{apart}"

@@ -1,8 +1,8 @@
 """An ensemble of Hatchery models, which predicts the mean of the members' probabilities.
 
 All members have the same tokenizer and the same uses (masked, causal, or both). Their architectures may differ. The
-ensemble's logits are the logarithms of the mean probabilities. The softmax of these logits is the mean again, so every
-evaluation that reads logits accepts an ensemble.
+ensemble's logits are the logarithms of the mean probabilities. The softmax of these logits is the mean probability
+again, so every evaluation that reads logits accepts an ensemble.
 
 The members run one after the other, so time and memory are the sums over the members. An ensemble has no hidden states,
 so it is neither fine-tuned nor probed.
@@ -47,8 +47,8 @@ class Ensemble(OwnModel):
 def ensemble_of(members: Sequence[Pretrained]) -> ModelOfUser:
     """Return the ensemble of Hatchery models.
 
-    Raises ConfigError for fewer than two members, for a member that is not a single Hatchery model or that translates,
-    and for members with different vocabularies or different uses (masked, causal).
+    Raises ConfigError for fewer than two members, for an external model, a user's module, an ensemble or a translation
+    model as a member, and for members with different vocabularies or different uses (masked, causal).
     """
     if len(members) < 2:
         raise ConfigError(f"model: got an ensemble of {len(members)}, expected at least two models")

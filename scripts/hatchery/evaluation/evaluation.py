@@ -35,9 +35,9 @@ def measured(suite: str, task: str, level: Level, metric: str, value: float | No
     """Return a row of `measurements.parquet`; `more` holds values of further columns.
 
     `value` is in the unit of `metric`. It is None if the run has no value, for example because it diverged; `failed`
-    then names the reason. `failed` also names the collapse of a model that predicts one answer for all rows; its value
-    is still stored. `settings` describe in words the settings on which the number depends. `basis` is the comparison
-    basis (`evaluation.basis`).
+    then names the reason. If a model collapsed, that is, predicts one answer for all rows, `failed` names the collapse,
+    but `value` is still stored. `settings` describe in words the settings on which the number depends. `basis` is the
+    comparison basis (`evaluation.basis`).
     """
     return {**_OF_MOST, "suite": suite, "task": task, "level": level, "metric": metric, "value": value, **more}
 
@@ -46,10 +46,11 @@ def measured(suite: str, task: str, level: Level, metric: str, value: float | No
 class Evaluated:
     """A finished evaluation: its manifest, its model's manifest, and the name of its suite or task.
 
-    Four fields are functions that return a fact about a split, if known. `unigram_loss` returns the loss of a unigram
-    baseline in nats per token. `tokens_per_byte` returns the number of predicted tokens, divided by the number of bytes
-    of their text. `n_bytes` returns the number of UTF-8 bytes of the split's text, for an external model. `text`
-    returns an identifier of the split's documents that were read.
+    Four fields are functions that return a fact about a split; if the fact is unknown, they return None or an empty
+    text. `unigram_loss` returns the loss of a unigram baseline in nats per token. `tokens_per_byte` returns the number
+    of predicted tokens, divided by the number of bytes of their text. `n_bytes` returns the number of UTF-8 bytes of
+    the split's text; it is known only for an external model. `text` returns an identifier of the split's documents that
+    were read.
     """
 
     manifest: Manifest

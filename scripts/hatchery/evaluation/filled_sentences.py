@@ -5,9 +5,9 @@ model translates whole sentences. Only the results page shows these predictions.
 the page is the same on every machine.
 
 The sentences come from the development split, on which no model was trained. Without a development split, they come
-from the first shard of the training split. Of the short sentences, those with the smallest SHA-256 digests are used:
-this choice is neither random nor dependent on the order of the sentences. The longest word that is one token is left
-out, because long words carry most meaning.
+from the first shard of the training split. Of the short sentences, those with the smallest SHA-256 digests are used.
+This choice is not random, and it does not depend on the order of the sentences. The longest word that is one token is
+left out, because long words carry most meaning.
 """
 
 import hashlib
@@ -128,8 +128,8 @@ def translated_sentences(
     """Return the name of the split that `candidates` reads, and at most `number` of its sentence pairs with the model's
     translations.
 
-    `model` is in evaluation mode, with the search settings of its training, whose manifest is `pretraining`. Raises
-    EvaluationError for the manifest of another objective, and CorpusError for damaged shards.
+    `model` is in evaluation mode, and `pretraining` is the manifest of its training. The search settings are those of
+    the training. Raises EvaluationError for the manifest of another objective, and CorpusError for damaged shards.
     """
     settings = pretrain_settings(pretraining.settings)
     objective = settings.objective
@@ -181,7 +181,7 @@ def filled(model: AskedModel, sentences: Sequence[str], number: int = SENTENCES)
     """Return continuations of the first `number` sentences, or predictions for the first `number` sentences in which
     the model can fill a gap.
 
-    Some models can neither continue a text nor fill a gap, such as an ensemble of causal models. They have no
+    For a model that can neither continue a text nor fill a gap, such as an ensemble of causal models, there are no
     predictions.
     """
     if model.continues:

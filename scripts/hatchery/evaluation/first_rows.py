@@ -106,9 +106,10 @@ def _first_rows(source: RawSource) -> MostRows:
 def check_registered(manifest: Path, readings: Mapping[str, Mapping[str, Any]]) -> None:
     """Read a registered raw input as evaluations will read it, and raise an error for wrong data.
 
-    `readings` maps each configuration file and key that names the input to a kind of evaluation, and to the settings
-    with which it reads the input. Filters by vocabulary are not applied, because vocabularies may not exist yet. Raises
-    HatcheryError naming file and key of the configuration, and the file and line of the data.
+    `readings` has an entry for each place (configuration file and key) that names the input. Each entry contains a kind
+    of evaluation, and the settings with which this kind reads the input. Filters by vocabulary are not applied, because
+    vocabularies may not exist yet. Raises HatcheryError naming file and key of the configuration, and the file and line
+    of the data.
     """
     source = open_source(manifest)
     for where, reading in readings.items():

@@ -33,8 +33,9 @@ class OurModel:
     """A language model that Hatchery trained.
 
     If a text contains the spelling of a special token such as "[MASK]", the tokenizer encodes it as plain text.
-    `objective` is None if the training settings of the model are unknown. `where` names the model in messages: the path
-    of its training's manifest or, without one, the path of its folder, or the class name of a module.
+    `objective` is None if the training settings of the model are unknown. `where` names the model in messages. It is
+    the path of the training's manifest or, without a manifest, the path of the model's folder. For a module in memory,
+    it is the class name.
     """
 
     network: LanguageModel
@@ -98,8 +99,8 @@ def _asked_as(use: Use, scoring: str) -> Architecture:
 
 @dataclass(frozen=True)
 class ModelOfUser:
-    """A module that a user wrote with the interface of `training.own_model`, or an ensemble (`evaluation.ensembles`),
-    and a tokenizer of Hatchery.
+    """A module with a tokenizer of Hatchery. The module is a user's module with the interface of `training.own_model`,
+    or an ensemble (`evaluation.ensembles`).
 
     The fields have the same meaning as in `OurModel`. `objective` is None if only the architecture is known, or if the
     members of the ensemble have no common objective.

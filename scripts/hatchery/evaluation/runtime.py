@@ -80,8 +80,8 @@ def load_pretrained(manifest_path: Path, translates: bool = False) -> tuple[Lang
 def load_encoder(manifest_path: Path, template: bool = False) -> tuple[Encoder, TextTokenizer]:
     """Return a pretrained model without its head, in float32 on the CPU, and its tokenizer.
 
-    If `template` is true, only the template of an external tokenizer adds special tokens to texts, without token types.
-    Raises the errors of `open_trained`, and EvaluationError for a translation model or an ensemble.
+    If `template` is true, only the template of an external tokenizer adds special tokens to texts, and there are no
+    token types. Raises the errors of `open_trained`, and EvaluationError for a translation model or an ensemble.
     """
     return open_trained(read_manifest(manifest_path)).encoder(template)
 

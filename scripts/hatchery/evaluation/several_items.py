@@ -2,7 +2,8 @@
 
 Starting a process takes seconds, which is longer than the evaluation of a tiny model on few rows. Every item has its
 own folder and manifest, exactly as if the stage ran alone. An item is skipped if its manifest already has the same
-settings and inputs. If one item of the job changes or fails, the other finished items are thus not computed again.
+settings and inputs. If one item of the job changes or fails, the items that already finished are thus not computed
+again.
 """
 
 import sys

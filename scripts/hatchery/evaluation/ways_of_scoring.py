@@ -108,8 +108,9 @@ def unlearned(name: str, kinds: Sequence[str], learned: Sequence[str]) -> str | 
 
 
 def never_hidden(name: str, objective: "ObjectiveKeys") -> str | None:
-    """Return the reason why the scoring method `diffusion` does not fit a model: it masks every proportion of the
-    tokens, from 0 to 100 %, but training did not. Return None if the method fits, and for other methods.
+    """Return the reason why the scoring method `diffusion` does not fit a model. The method masks every proportion of
+    the tokens, from 0 to 100 %, so it fits only if training also masked all these proportions. Return None if the
+    method fits, and for other methods.
     """
     rates = getattr(objective, "rates", None)
     if name != "diffusion" or (rates is not None and rates.covers_all):
@@ -131,8 +132,8 @@ def fitting_ways(kinds: Sequence[str], predicted_before: int) -> list[str]:
 
 
 def why_not(name: str, kinds: Sequence[str], predicted_before: int, edition: Edition = 2023) -> str | None:
-    """Return the reason why a scoring method does not fit a model under the rules of `edition`, with the methods that
-    fit. Return None if the method fits.
+    """Return the reason why a scoring method does not fit a model under the rules of `edition`; the reason ends with
+    the methods that fit. Return None if the method fits.
     """
     if edition != 2023 and "encoder_decoder" in kinds:
         return (

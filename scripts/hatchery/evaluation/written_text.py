@@ -59,8 +59,8 @@ def best_subwords(
 ) -> list[tuple[str, float]]:
     """Return the `number` most probable subwords under `logits` [V], in readable form, with their probabilities.
 
-    Equally probable subwords are ordered by id. The special tokens of a Hatchery model have the probability 0; those of
-    an external model are unknown.
+    Equally probable subwords are ordered by id. The special tokens of a Hatchery model have the probability 0. The
+    special tokens of an external model are not excluded.
     """
     probabilities = logits.double().softmax(-1)
     if isinstance(tokenizer, Tokenizer):

@@ -7,8 +7,8 @@ In an encoder-decoder, task heads read the states of the decoder's last layer. T
 input, shifted by one token, as in the library's `...ForSequenceClassification` classes.
 
 To classify a whole text, a head reads the first token's state in masked models, and the last token's state in all
-others. In a causal model, the first token does not see the later tokens; in an encoder-decoder, the library's classes
-do the same.
+others. In a causal model, the first token does not see the later tokens. In an encoder-decoder, the library's classes
+also read the last token's state.
 
 As a language model, a masked or causal model scores sentences and held-out text. An encoder-decoder is used as in
 BabyLM 2023: the encoder reads only EOS, and the decoder writes the sentence and EOS (docs/papers/babylm-evaluation.md,
@@ -50,8 +50,9 @@ class BaselineSizes:
 class BaselineEncoder(Encoder):
     """The encoder of `network`, a model of `transformers`, without the language-model head.
 
-    The encoder receives token types if the model has token types (BERT) and its tokenizer returns them. Raises
-    ModelError if the layers' states differ in width, and the error of `start_of_decoder`.
+    The encoder receives token types if the model has token types (BERT), and if the tokenizer's template distinguishes
+    the first text from the second text by token types. Raises ModelError if the layers' states differ in width. Also
+    raises the ModelError of `start_of_decoder`.
     """
 
     def __init__(self, network: Any, architecture: Architecture, tokenizer: BaselineTokenizer) -> None:
@@ -97,8 +98,8 @@ class BaselineEncoder(Encoder):
         return False
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> list[Tensor]:
-        """Return the states of embedding and layers, each [B, T, D], and for encoder-decoders the states of the
-        decoder's last layer."""
+        """Return the states of the embedding and of each layer, all [B, T, D]. For an encoder-decoder, these are the
+        encoder's states, followed by the states of the decoder's last layer."""
         output = self._read(input_ids, attention_mask, all_states=True)
         states = list(output.hidden_states)
         if self.decoder is not None:
@@ -134,8 +135,8 @@ class BaselineEncoder(Encoder):
     def _written(self, input_ids: Tensor, attention_mask: Tensor | None, encoded: Tensor) -> Tensor:
         """Return the states [B, T, D] of the decoder's last layer.
 
-        The decoder reads the input shifted by one token, so position t sees the tokens before t. Through `encoded`, the
-        encoder's states, it also sees the whole input.
+        The decoder reads the input shifted by one token, so position t sees the tokens before t. Through the encoder's
+        states `encoded`, every position also sees the whole input.
         """
         assert self.decoder is not None and self.start_id is not None
         starts = torch.full_like(input_ids[:, :1], self.start_id)
@@ -308,8 +309,8 @@ class BaselineModel:
         return together
 
     def labelled_logits(self, batch: Mapping[str, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield one pair: logits [N, V] and labels int64 [N] at all N labelled positions of a batch, which is on the
-        CPU.
+        """Yield one pair: logits [N, V] and labels int64 [N] at all N labelled positions of `batch`. The batch is on
+        the CPU.
         """
         labels = batch["labels"].flatten()
         rows = labelled_positions(labels)

@@ -28,8 +28,9 @@ class BaselineTokenizer:
 
     The tokens that frame a text are read from the tokenizer's template: `[CLS] a [SEP] b [SEP]` of BERT, `<s> a
     </s></s> b </s>` of RoBERTa, `a </s> b </s>` of T5. If the template has no end token, as in causal models, EOS is
-    appended to each text, because only the last token's state depends on the whole text. Tokenizers of the LTG-BERT
-    family have no template, but their models were trained with a start token and an end token, so both are added.
+    appended to each text, because a head reads the last token's state, the only state that depends on the whole text.
+    Tokenizers of the LTG-BERT family have no template, but their models were trained with a start token and an end
+    token, so both are added.
 
     If `template` is true, only the template's own tokens are added, and texts have no token types (BabyLM since 2025).
     The same applies to masked models whose tokenizer has neither an end token in its template nor a `sep_token`.
@@ -74,8 +75,8 @@ class BaselineTokenizer:
 
     @property
     def returns_types(self) -> bool:
-        """Return True if this tokenizer returns token types with the ids in the version of `transformers` that BabyLM
-        pins.
+        """Return True if this tokenizer returns token types in addition to ids. This depends on the version of
+        `transformers`; the answer is for the version that BabyLM pins.
 
         If the tokenizer has a list of model inputs, this list must contain `token_type_ids`. Without a list, the
         tokenizer's class must be the library's generic class.
@@ -143,8 +144,8 @@ download and run a kernel."""
 
 
 def check_files(folder: Path) -> None:
-    """Raise ModelError for a folder with an adapter, which the library ignores, and for a folder whose index names
-    files outside the folder."""
+    """Raise ModelError for a folder with an adapter, because the library would ignore the adapter. Also raise
+    ModelError for a folder whose index names files outside the folder."""
     if (folder / ADAPTER).is_file():
         raise ModelError(
             f"{folder}: contains an adapter ({ADAPTER}), which the import would leave out; merge the adapter "
@@ -163,8 +164,8 @@ def check_files(folder: Path) -> None:
 
 
 def _forget_kernels_(config: Any) -> None:
-    """Replace every attention implementation that is not in ATTENTIONS by the library's default, in place, in a
-    configuration and its nested configurations."""
+    """In a configuration and its nested configurations, replace every attention implementation that is not in
+    ATTENTIONS by the library's default."""
     for part in (config, *(getattr(config, name, None) for name in config.sub_configs)):
         if part is not None and part._attn_implementation not in ATTENTIONS:
             part._attn_implementation = None
@@ -182,10 +183,10 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
     plain text.
 
     Only special tokens that belong to the subword vocabulary, such as T5's `</s>`, are still encoded as special tokens.
-    Raises ModelError for a folder that `transformers` cannot load, with an adapter, or with an index that names files
-    outside of the folder. Raises ModelError for a model that needs code outside of `transformers`, has another
-    architecture, or lacks weights. Raises ModelError for a tokenizer that is not a fast one, or that may return ids
-    without an embedding.
+    Raises ModelError for a folder that `transformers` cannot load, for a folder with an adapter, and for a folder whose
+    index names files outside of the folder. Raises ModelError for a model that needs code outside of `transformers`,
+    has another architecture, or lacks weights. Raises ModelError for a tokenizer that is not a fast one, or that may
+    return ids without an embedding.
     """
     # Import inside the function: the import takes seconds, and only external models need the library.
     import torch

@@ -32,8 +32,8 @@ class OwnSpecialIds(SpecialIds):
     special id."""
 
     def maskable(self, ids: np.ndarray, special_tokens_too: bool = False) -> np.ndarray:
-        """Return as bool which tokens of `ids` may be predicted: all except framing and padding, or with
-        `special_tokens_too` all except padding.
+        """Return a bool for each token of `ids`: True if the token may be predicted. Padding tokens may not be
+        predicted. Framing tokens may be predicted only if `special_tokens_too` is true.
         """
         framing = (self.pad,) if special_tokens_too else (self.cls, self.sep, self.pad)
         return ~np.isin(ids, framing)
@@ -109,7 +109,7 @@ class OwnText:
 
 
 def own_text(model: BaselineModel, corpus: Manifest, split: str) -> OwnText:
-    """Encode a split of the corpus with the manifest `corpus`. Raises EvaluationError for a missing split, and the
+    """Encode a split of the corpus whose manifest is `corpus`. Raises EvaluationError for a missing split, and the
     errors of OwnText."""
     shards = shards_by_split(corpus)
     if split not in shards:
@@ -138,7 +138,7 @@ class Pieces:
         return len(self._documents)
 
     def places(self) -> np.ndarray:
-        """Return the position of each piece's first token in the split's token sequence, int64 [len]."""
+        """Return the position of each piece's first token in the split's token sequence, int64 [pieces]."""
         return first_tokens(self._text)[self._documents] + self._firsts
 
     def __getitem__(self, index: int) -> Segment:

@@ -90,8 +90,9 @@ def _given(model: Mapping[Any, Any], tokenizer: Any, architecture: Named | None)
 def _words_at_checkpoints(made: Manifest) -> dict[str, int]:
     """Map each checkpoint's name to the number of words that it has seen.
 
-    If the run has word milestones (`checkpoints_at`), these are the checkpoints. Otherwise, they are the checkpoints
-    that are named after a step, unless the run continues an earlier run.
+    If the run has word milestones (`checkpoints_at`), only the checkpoints at these milestones are included. Otherwise,
+    the checkpoints that are named after a step are included. For a run that has no word milestones and continues an
+    earlier run, the mapping is empty.
     """
     marks = made.measures.get("marks", {})
     folders = {output.path.parent for output in made.outputs}

@@ -1,4 +1,5 @@
-"""Save and restore the state of a caller's model and of PyTorch, which an evaluation changes."""
+"""Save and restore the states that an evaluation changes: the state of a caller's model, and PyTorch's settings and
+random states."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

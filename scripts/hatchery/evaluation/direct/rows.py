@@ -70,8 +70,8 @@ class EvaluationResult:
 
     @property
     def _shown(self) -> pl.DataFrame:
-        """Return the summary as it is printed. If the averages over phenomena and over paradigms are equal (each
-        phenomenon consists of one paradigm), only one is shown.
+        """Return the summary as it is printed. If the averages over phenomena and over paradigms are equal, only the
+        average over paradigms is shown. They are equal if each phenomenon consists of one paradigm.
         """
         columns = [name for name in self.summary.columns if name != "task"]
         of_paradigms = self.summary.filter(task=PARADIGM_AVERAGE).select(columns)
@@ -93,7 +93,7 @@ def frame_of_rows(rows: list[TidyRow]) -> pl.DataFrame:
 
 def summary_of(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of averages, of held-out splits and of tasks, without the accuracies that count ties as correct.
-    Without such rows, return all rows except the rows of words.
+    If `rows` contains no row of these kinds, return all rows except the rows of words.
 
     For several fine-tuning runs, a row contains the mean over runs, with Student's 95 % interval of the mean.
     """

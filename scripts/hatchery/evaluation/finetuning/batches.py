@@ -50,7 +50,8 @@ class EncodedData(Protocol):
 
     @property
     def lengths(self) -> np.ndarray:
-        """Number of tokens of each item (of its longest choice, if any), special tokens included, int64 [items]."""
+        """Number of tokens of each item, special tokens included, int64 [items]. If an item has choices, this is the
+        length of its longest choice."""
 
     @property
     def n_units(self) -> int:
@@ -58,7 +59,8 @@ class EncodedData(Protocol):
 
     @property
     def labels(self) -> np.ndarray:
-        """Labels of all units: int64 [units], int64 [units, K], float64 [units] or bool [units, K]."""
+        """Labels of all units: int64 [units] (one class or choice per unit), int64 [units, K] (several labels per
+        unit), float64 [units] (regression) or bool [units, K] (independent labels)."""
 
     def batch(self, items: np.ndarray) -> Batch:
         """Return the items at the given positions, padded to the longest item; the batch's `units` are positions in
@@ -131,7 +133,8 @@ class NotFiniteError(ArithmeticError):
 
 
 class Predicted(NamedTuple):
-    """Predictions int64 [n], float64 [n] or bool [n, K] of n units, and the units' scores float32 [n, K].
+    """Predictions of n units, and the units' scores float32 [n, K]. Predictions are int64 [n] (classes or choices),
+    float64 [n] (regression) or bool [n, K] (independent labels).
 
     If units have fewer choices than K, the score of a missing choice is IMPOSSIBLE_SCORE.
     """

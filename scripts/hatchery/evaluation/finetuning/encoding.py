@@ -106,7 +106,8 @@ class EncodedTexts:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Number of tokens of each example (of its longest choice, if any), special tokens included, int64 [n]."""
+        """Number of tokens of each example, special tokens included, int64 [n]. If an example has choices, this is the
+        length of its longest choice."""
         return self.arrays.lengths[self.items]
 
     @property

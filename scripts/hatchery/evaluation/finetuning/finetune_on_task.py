@@ -1,8 +1,8 @@
 """Fine-tune one pretrained model on one task, over seeds and learning rates.
 
 `score` computes the result from a model, a task and settings. The stage `finetune` opens the model and the task, stores
-finished runs, and writes the tables. A run whose predictions collapsed is reported in the column `failed`, never
-dropped.
+finished runs, and writes the tables. A run whose predictions collapsed stays in the tables; the column `failed` names
+the collapse.
 """
 
 import copy
@@ -83,7 +83,7 @@ def finetune_on_task(
 
 
 def evaluate(request: Request) -> Answer:
-    """Fine-tune a model on a task whose files are the data, and score the model. Raises the errors of the stage
+    """Fine-tune and score a model on a task whose files are the data of `request`. Raises the errors of the stage
     `finetune`."""
     settings = request.built(FinetuneSettings)
     if settings.task.vocabulary is not None:
@@ -293,7 +293,7 @@ def score_sets(
     model: TaskModel, sets: Sequence[ScoredSet], device: torch.device, edition: Edition = 2023
 ) -> dict[str, SetResult]:
     """Return the predictions and metrics of each scored set, by the set's name. Sets with the same rows are predicted
-    once. Raises NotFiniteError.
+    once. Raises NotFiniteError for a score that is not finite.
     """
     predicted: dict[int, Predicted] = {}
     results = {}

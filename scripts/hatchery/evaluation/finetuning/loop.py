@@ -1,17 +1,17 @@
 """Train one task model with one seed and one learning rate.
 
 Training uses AdamW with warm-up and a schedule. If there are development data, the model is evaluated on them after
-every epoch or after a number of steps. The result is the best state (docs/papers/babylm-evaluation.md, "Official
-fine-tuning") or, if `official` is true, the last state.
+every epoch or after a number of steps. The result is then the best state (docs/papers/babylm-evaluation.md, "Official
+fine-tuning"). If `official` is true or there are no development data, the result is the last state.
 
 The loop is independent of the task: the data object makes the batches, the model computes the losses, and a function
 scores predictions. Data order and dropout use separate random streams. A run with the same seed on the same device has
 the same result.
 
 The setting `decay` selects the parameters with weight decay. In the pretraining code of LTG-BERT and ELC-BERT, only
-weight matrices decay. In the trainer of the official pipeline of 2023, all weights except biases and norms decay,
-embeddings included. In the pipeline since 2025, all parameters decay. LTG-BERT's code trains the classifier with a
-separate learning rate (docs/papers/ltg-bert.md, "Differences"). The optimiser does not contain frozen parameters.
+weight matrices decay. In BabyLM's official pipeline of 2023, all parameters decay except biases and norms; embeddings
+also decay. In BabyLM's pipeline since 2025, all parameters decay. LTG-BERT's code trains the classifier with a separate
+learning rate (docs/papers/ltg-bert.md, "Differences"). The optimiser does not contain frozen parameters.
 """
 
 import math

@@ -3,7 +3,8 @@ probes.
 
 Each job trains on one task and scores the task's first scored set. A job may also score other sets of this task (MNLI
 mismatched), or sets of tasks on which it does not train (HANS). A summary lists each scored set as a task of its own.
-Every seed and learning rate is a run; no run is selected (for MSGS: docs/papers/elc-bert.md, "Fine-tuning").
+Every combination of seed and learning rate is a run. All runs are listed; none is selected as the best run (for MSGS:
+docs/papers/elc-bert.md, "Fine-tuning").
 """
 
 import math
@@ -125,9 +126,9 @@ def finetuning_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 
 def _basis_of_set(manifest: Manifest, rows: str, scored: int | None) -> str:
-    """Return the comparison basis of a score on the set `rows`: the raw data, the number of scored rows, and BabyLM's
-    rules since 2025. If the reported state was the best on these rows, the basis states so; no other setting of
-    fine-tuning is part of the basis.
+    """Return the comparison basis of a score on the set `rows`. It contains the raw data and the number of scored rows.
+    If the protocol follows BabyLM's rules since 2025, the basis names these rules. If the reported model state was
+    selected on the scored rows, the basis states this selection. No other setting of fine-tuning is part of the basis.
     """
     sources = sorted((name, digest) for name, digest in manifest.inputs.items() if name.startswith("source"))
     given: Any = manifest.settings.get("protocol", {})

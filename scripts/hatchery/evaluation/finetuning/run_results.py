@@ -3,7 +3,7 @@ learning rate.
 
 A job may be repeated after an interruption, or with further seeds or learning rates. It then reuses stored results and
 trains only the missing runs. Each result is one file, which is renamed to its final name when it is complete. This name
-contains the checksum; if the file does not match, the run is trained again.
+contains the file's checksum. If a file does not match its checksum, the run is trained again.
 
 In the tables of the stage, values are fractions or correlations, never percent. A diverged run has no values, and its
 column `failed` names the failure; no run is dropped. Rows are in the order of the configuration.

@@ -131,7 +131,8 @@ class LabelMapping:
     rule: TransferRule
 
     def apply(self, predicted: Predicted) -> Predicted:
-        """Return predictions int64 [n] under `rule`, and as scores the summed probabilities float32 [n, labels]."""
+        """Return the predicted labels int64 [n] under `rule`, and the labels' scores float32 [n, labels]. The score of
+        a label is the sum of the probabilities of all classes that are mapped to this label."""
         from scipy.special import softmax
 
         sums = softmax(predicted.scores.astype(np.float64), axis=1) @ self.membership
@@ -145,8 +146,9 @@ class LabelMapping:
 def label_mapping(task: TaskSettings, model_labels: Sequence[str]) -> LabelMapping:
     """Return the mapping from `model_labels` to the labels of `task`.
 
-    Raises ConfigError if the task defines no transfer, if the transfer's labels are not the task's labels, if it lists
-    a label that the model does not have, and if a label of the model is not mapped to exactly one label of the task.
+    Raises ConfigError if the task defines no transfer, if the transfer's keys are not the task's labels, if the
+    transfer lists a label that the model does not have, and if a label of the model is not mapped to exactly one label
+    of the task.
     """
     where = f"finetune.transfer.{task.name}"
     if task.transfer is None:
@@ -251,8 +253,8 @@ OFFICIAL_SCORED_BATCH = 8
 
 
 def whole_batches(found: ScoredSet) -> ScoredSet:
-    """Return the scored set without the rows after its last complete batch of 8: these rows are not scored. Sets of
-    sentences with spans stay unchanged.
+    """Mark the rows after the last complete batch of 8 as not scored, and return the set. A set of sentences with spans
+    is returned unchanged.
 
     Raises EvaluationError for a set of fewer than 8 rows.
     """

@@ -33,7 +33,7 @@ class EncodedTask:
     (see `input_groups`).
 
     `sets` are the splits on which runs are scored; splits with the same `data` object are predicted once. `counts`, for
-    the manifest, are the numbers of rows that were read, kept, used and scored.
+    the manifest, are the numbers of rows that were read, were kept by the vocabulary filter, are used, and are scored.
     """
 
     train: ScoredSet

@@ -35,8 +35,8 @@ def accuracy(scored: Scored) -> float:
     """Fraction of the rows with a correct prediction.
 
     With independent labels, a row is correct if the label with the highest score is true. This accuracy is thus
-    comparable with the accuracy of a softmax over the labels. `micro_f1` is not, because it compares each score with a
-    threshold.
+    comparable with the accuracy of a softmax over the labels. `micro_f1` is not comparable with this accuracy, because
+    `micro_f1` compares each score with a threshold.
     """
     if independent(scored):
         best = scored.scores.argmax(axis=1)
@@ -59,8 +59,8 @@ def f1(scored: Scored) -> float:
 
 @metric
 def accuracy_or_f1(scored: Scored) -> float:
-    """F1 of the second class for a task with two labels, accuracy for a task with more labels (BabyLM's multilingual
-    track)."""
+    """F1 of the second class if the task has two labels, accuracy if the task has more labels. BabyLM's multilingual
+    track reports this metric."""
     return f1(scored) if len(scored.label_names) == POSITIVE_CLASS + 1 else accuracy(scored)
 
 
@@ -95,7 +95,7 @@ def mcc(scored: Scored) -> float:
 
 @metric
 def mean_of_accuracy_and_f1(scored: Scored) -> float:
-    """Mean of accuracy and F1, the only value for MRPC and QQP in the reduced-vocabulary study.
+    """Mean of accuracy and F1. For MRPC and QQP, the reduced-vocabulary study reports only this mean.
 
     Source: docs/papers/reduced-vocabulary.md, "Fine-tuning".
     """
@@ -147,7 +147,7 @@ def spearman(scored: Scored) -> float:
 
 @metric
 def mean_of_pearson_and_spearman(scored: Scored) -> float:
-    """Mean of Pearson's and Spearman's correlation, the only value for STS-B in the reduced-vocabulary study.
+    """Mean of Pearson's and Spearman's correlation. For STS-B, the reduced-vocabulary study reports only this mean.
 
     Source: docs/papers/reduced-vocabulary.md, "Fine-tuning".
     """

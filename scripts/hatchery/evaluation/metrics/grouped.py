@@ -1,5 +1,5 @@
-"""Metrics over groups of rows: the questions of MultiRC, the queries of ReCoRD (docs/papers/ltg-bert.md,
-"Fine-tuning").
+"""Metrics over groups of rows (the questions of MultiRC, the queries of ReCoRD), and the F1 of edge probing
+(docs/papers/ltg-bert.md, "Fine-tuning").
 
 Rows of one group need not be adjacent. ReCoRD's rows have the facts `entity` (the entity that fills the query) and
 `answers` (a JSON list of the correct entities).

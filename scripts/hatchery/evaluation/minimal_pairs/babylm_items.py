@@ -1,9 +1,9 @@
 """BabyLM's zero-shot tasks other than BLiMP as items: EWoK, entity tracking, COMPS, GlobalPIQA, WUG.
 
-The organisers' files, and the comparisons of texts, are described in docs/papers/babylm-2026.md, "Zero-shot tasks". The
-organisers' code calls the name of a paradigm UID. In EWoK, the UID is the domain; in COMPS and WUG, it is the file; in
-entity tracking, it is the file and the number of operations. In GlobalPIQA, each row has a UID of its own, so each
-folder is one paradigm here.
+The files of BabyLM's organisers, and the texts that each task compares, are described in docs/papers/babylm-2026.md,
+"Zero-shot tasks". The organisers' code calls the name of a paradigm UID. In EWoK, the UID is the domain; in COMPS and
+WUG, it is the file; in entity tracking, it is the file and the number of operations. In GlobalPIQA, each row has a UID
+of its own, so each folder is one paradigm here.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,8 +21,8 @@ NOTHING = "nothing"
 
 
 def _ewok(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield an item per row. In BabyLM 2026, its candidates are one target after each of two contexts; in BabyLM 2025,
-    two targets after the first context.
+    """Yield an item per row. In BabyLM 2026, the candidates are one target after each of two contexts. In BabyLM 2025,
+    the candidates are two targets after the first context.
     """
     for record in read_json_lines(source, name):
         domain = plain_name(record.text("Domain"))
@@ -36,8 +36,8 @@ def _ewok(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
 
 
 def _entity_tracking(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield an item per row: the options after one prefix, the correct option first. Rows of a file with the same
-    number of operations are a paradigm.
+    """Yield an item per row: the options after one prefix, the correct option first. The rows of one file with the same
+    number of operations form a paradigm.
 
     With the edition 2026, rows in which an option contains NOTHING are omitted.
     """
@@ -122,8 +122,8 @@ BABYLM_READERS: Mapping[PairFormat, Callable[[RawSource, SuiteSettings, str], It
 
 
 def predicted_text(candidate: Candidate, suite: SuiteSettings) -> str:
-    """Return the text of a preferred candidate for prediction files. In COMPS and EWoK (except in BabyLM 2025), it is
-    the whole text; in all other tasks, it is the scored part.
+    """Return the text of a preferred candidate for prediction files. In COMPS, and in EWoK except in BabyLM 2025, it is
+    the candidate's whole text. In all other tasks, it is the scored part.
     """
     whole = suite.format == "comps" or (suite.format == "ewok" and suite.edition != 2025)
     return candidate.text if whole else candidate.completion

@@ -2,7 +2,8 @@
 derive the names of paradigms and documents.
 
 Layouts: MuBench (a list of choices, and a label as an index, digits or text) and GlobalPIQA (a column for each choice).
-Sources: docs/papers/babylm-2026.md, "The multilingual track". The names of files on the hub are inferred.
+Sources: docs/papers/babylm-2026.md, "The multilingual track". The names of files on the hub are guesses, because no
+data set of the track was available.
 """
 
 import hashlib
@@ -35,8 +36,8 @@ def paradigm_of_file(name: str, suite: SuiteSettings) -> str:
 
 
 def read_choices(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield an item for each row. The candidates are the row's choices, the correct one first. Each has a space before
-    it, and the prompt as context.
+    """Yield an item for each row. The candidates are the row's choices, the correct choice first. A space is added
+    before each choice, and the prompt is the context of all choices.
 
     Raises EvaluationError naming file and line for a malformed row.
     """

@@ -1,4 +1,5 @@
-"""Count preferred texts as BabyLM's organisers do: row by row, by comparing texts, including the errors of their code.
+"""Count correct decisions as BabyLM's organisers do: compare the preferred text of each row with the correct text. The
+errors of the organisers' code are reproduced.
 
 Source: docs/papers/babylm-2026.md, "Prediction files" and "Leaderboard". Two of the organisers' scores differ from the
 fraction of correct decisions: EWoK at checkpoints, and entity tracking in a submission.
@@ -19,9 +20,9 @@ def right_texts(items: Sequence[Item], source: RawSource, suite: SuiteSettings) 
     """Return (paradigm, correct text) for each row that the organisers compare with a prediction, in the order of the
     rows.
 
-    For entity tracking, the server compares all rows whose correct option does not contain NOTHING, while items also
-    exclude rows in which another option contains this word. For EWoK, the collator (the organisers' script that joins
-    all predictions) compares a prediction, which is a whole text, with the bare target.
+    For entity tracking, the server compares all rows whose correct option does not contain NOTHING. Some of these rows
+    are not in `items`, because rows with NOTHING in a wrong option are not items. For EWoK, the collator (the
+    organisers' script that joins all predictions) compares a prediction, which is a whole text, with the bare target.
     """
     if suite.counted_by == "collator" and suite.format == "ewok":
         return [(item.paradigm, item.candidates[0].completion) for item in items]

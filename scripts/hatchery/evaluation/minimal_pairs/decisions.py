@@ -57,7 +57,7 @@ def best_candidates(item: Item, scores: Sequence[float]) -> list[int]:
 
 
 def decide(item: Item, *scores: float) -> Outcome:
-    """Return the outcome of an item whose candidates have the scores `scores`: correct, wrong or tie."""
+    """Return the outcome (correct, wrong or tie) of an item whose candidates have the scores `scores`."""
     best = best_candidates(item, scores)
     return "wrong" if 0 not in best else "correct" if len(best) == 1 else "tie"
 
@@ -95,9 +95,10 @@ def tie_rule(suite: SuiteSettings) -> str:
 def decision(item: Item, scores: Sequence[float], suite: SuiteSettings, unknown: bool = False) -> Decision:
     """Return the decision on an item under its suite's rules.
 
-    If several candidates have the best score, the first of them is preferred. In BabyLM 2026, one of them is drawn at
-    random. With the tie rule "first_in_row", the first of them in the file's row is preferred. If `unknown` is true, a
-    text of the item contains an unknown token, and the item counts as wrong.
+    If several candidates have the best score, the first of these candidates is preferred. There are two exceptions: in
+    BabyLM 2026, one of these candidates is drawn at random, and with the tie rule "first_in_row", the first one in the
+    file's row is preferred. If `unknown` is true, a text of the item contains an unknown token, and the item counts as
+    wrong.
     """
     best, outcome, rule = best_candidates(item, scores), decide(item, *scores), tie_rule(suite)
     chosen = best[0]
@@ -130,7 +131,7 @@ def accuracy_table(
     """Return accuracies of every paradigm, every phenomenon and the suite; names are sorted within a level.
 
     The accuracy of a paradigm or phenomenon is over all its pairs. The suite has two rows, because papers average in
-    two ways, whose results may differ by more than a percentage point on the same decisions. `<suite>` is the
+    two ways. On the same decisions, the two averages may differ by more than a percentage point. `<suite>` is the
     unweighted mean over paradigms (LTG-BERT, 67 paradigms). `<suite>_by_phenomenon` is the unweighted mean over
     phenomena (BabyLM 2023 and ELC-BERT, 12 phenomena). `credits` are the credits of the items; by default a tie has
     credit 0.

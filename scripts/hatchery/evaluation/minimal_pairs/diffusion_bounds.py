@@ -34,7 +34,7 @@ def orders_of(tokens: int, orders: int = DIFFUSION_ORDERS) -> np.ndarray:
 def hidden_sets(tokens: int, orders: int = DIFFUSION_ORDERS) -> np.ndarray:
     """Return which of a sentence's tokens are masked in each model input: bool [orders * tokens, tokens].
 
-    Input k of an order, from 0, masks the order's tokens from rank k on.
+    Input k of an order, with k from 0, masks the tokens whose rank in this order is k or higher.
     """
     ranks = np.argsort(orders_of(tokens, orders), axis=1)
     firsts = np.arange(tokens)[:, None]

@@ -5,9 +5,9 @@ before a sentence (`frame.before`). In the pipeline of 2023, the context is EOS,
 sum has no term for a final EOS (docs/papers/babylm-evaluation.md, "Pseudo-log-likelihood"). Each sentence needs one
 forward pass; sentences with a common prefix share the computation of this prefix.
 
-Inputs of equal length share a batch, so most inputs are not padded. Padded are texts of a batch after shared prefixes,
-and inputs of similar lengths in one batch, if a few sentences are scored interactively (`padded`). The padding is at
-the end, where no scored token sees it.
+Inputs of equal length share a batch, so most inputs are not padded. There are two exceptions. The texts after shared
+prefixes are padded. If a few sentences are scored interactively (`padded`), inputs of similar lengths share a batch and
+are padded. The padding is at the end, where no scored token sees it.
 """
 
 from collections.abc import Callable, Iterator, Sequence

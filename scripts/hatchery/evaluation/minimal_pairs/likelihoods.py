@@ -93,7 +93,7 @@ class TargetScores:
 
     Two methods save time for a Hatchery model on the CPU at temperature 1. First, multiplying states by the vocabulary
     matrix is fastest with many rows, but a batch has few masked positions. Therefore the states of several batches are
-    collected and multiplied together; only the order of the requests determines which.
+    collected and multiplied together. Only the order of the requests determines which states are multiplied together.
 
     Second, a target needs only its own logit and the logarithm of the sum over the vocabulary, not the matrix of all
     log-probabilities. The logits are therefore computed in tiles: some rows and some vocabulary items at a time. In
@@ -202,8 +202,8 @@ def masked_tokens(sentences: Sequence[EncodedSentence], within_word: bool) -> np
 
 
 def expand(sentences: Sequence[EncodedSentence], frame: Frame, mask_id: int, within_word: bool) -> MaskedRows:
-    """Return the distinct inputs [before] t_1 … [MASK] … t_N [after] of sentences of N tokens each, one input per
-    scored token."""
+    """Return the inputs [before] t_1 … [MASK] … t_N [after] of sentences of N tokens each. There is one input for each
+    scored token; equal inputs are returned once."""
     ids = np.array([sentence.ids for sentence in sentences], dtype=np.int64)
     length, first = ids.shape[1], len(frame.before)
     # For each masked input: the index of its sentence, and the position of its scored token.

@@ -91,8 +91,8 @@ def _correlations(evaluated: Evaluated) -> list[TidyRow]:
 def basis_of_suite(evaluated: Evaluated, items: int) -> str:
     """Return the comparison basis of a suite's accuracies: its items, the scoring method, the rules and the precision.
 
-    As in papers, the pseudo-log-likelihood of a masked model and the log-likelihood of a causal model are comparable.
-    Any other scoring method, such as `fused`, is comparable only with itself.
+    As in papers, accuracies by the pseudo-log-likelihood of a masked model are comparable with accuracies by the
+    log-likelihood of a causal model. Any other scoring method, such as `fused`, is comparable only with itself.
     """
     manifest, settings = evaluated.manifest, evaluated.manifest.settings
     if "source" not in manifest.inputs:

@@ -1,7 +1,7 @@
 """Cache the model that was opened last: a job that scores several suites then loads the model once.
 
-If the model's layers were compiled for a large suite, the next suite loads the model again. Each suite then has the
-same scores as in a separate job.
+If the model's layers were compiled for a large suite, the model is loaded again for the next suite. Each suite thus has
+the same scores as in a separate job.
 """
 
 from collections.abc import Iterator

@@ -58,14 +58,14 @@ POOLED_FILES = {
 def read_minimal_pairs(source: RawSource, suite: SuiteSettings = LIKE_BLIMP) -> list[Item]:
     """Return all items of the suite's files, ordered by file name and line.
 
-    In the format of BLiMP, the setting `unit` determines the names. If `unit` is "paradigm", the paradigm is the field
-    `UID`, by default the file's stem, and the phenomenon is `linguistics_term`, by default the paradigm. If `unit` is
-    "file" (BabyLM's pooled files), paradigm and phenomenon are the file's stem. A pair is then identified by its line,
-    because ids repeat in these files. `SuiteSettings` describes the other formats. Names are sanitised by `plain_name`,
-    because they appear in tables, terminals and pages.
+    In the format of BLiMP, the setting `unit` determines the names of paradigms and phenomena. If `unit` is "paradigm",
+    the paradigm is the field `UID`, by default the file's stem, and the phenomenon is `linguistics_term`, by default
+    the paradigm. If `unit` is "file" (BabyLM's pooled files), paradigm and phenomenon are the file's stem. A pair is
+    then identified by its line, because ids repeat in these files. `SuiteSettings` describes the other formats. Names
+    are sanitised by `plain_name`, because they appear in tables, terminals and pages.
 
-    Raises EvaluationError for a malformed record (the message names file and line), if no file matches, and if two
-    files with the same stem would have the same names.
+    Raises EvaluationError naming file and line for a malformed record. Also raises EvaluationError if no file matches,
+    and for two files with the same stem if `unit` is "file".
     """
     return [pair for name in pair_files(source, suite) for pair in read_pairs(source, suite, name)]
 

@@ -1,4 +1,5 @@
-"""Files for BabyLM's evaluation server with the preferred text of every item, in the formats of 2023 and since 2025.
+"""Files for BabyLM's evaluation server with the preferred text of every item, in the format of 2023 or in the format
+since 2025.
 
 Sources: docs/papers/babylm-evaluation.md, "Prediction files", and docs/papers/babylm-2026.md, "Prediction files".
 """

@@ -143,8 +143,8 @@ def score_suite(
 
 
 def evaluate(request: Request) -> Answer:
-    """Score pairs from files of a suite, or from a table or list in memory. Raises the errors of the stage
-    `score_minimal_pairs`."""
+    """Score minimal pairs from the files of a suite, or from a table or a list in memory. Raises the errors of the
+    stage `score_minimal_pairs`."""
     if request.data is not None and not isinstance(request.data, str | Path):
         frame = pairs_of(request.data)
         request = request.with_frame(frame, settings_of_pairs(frame, request.settings))
@@ -295,8 +295,9 @@ def candidate_scores(
     - `by_prefix`: if true, scored tokens are counted as in lm-evaluation-harness (`prefix_tokens.py`), and a text
       without scored tokens has score 0.
 
-    Raises EvaluationError naming the item if a text has more than LONGEST_SENTENCE_TOKENS tokens, more tokens than the
-    model can read, or, apart from these two cases of score 0, no scored token. Raises the errors of `token_scores`.
+    Raises EvaluationError naming the item if a text has more than LONGEST_SENTENCE_TOKENS tokens, or more tokens than
+    the model can read. Except in the two cases of score 0 above, also raises EvaluationError for a text without scored
+    tokens. Raises the errors of `token_scores`.
     """
     chosen = WAYS[scoring_name(scoring, model.architecture, model.predicted_before)]
     texts = sorted({candidate for item in items for candidate in item.candidates})

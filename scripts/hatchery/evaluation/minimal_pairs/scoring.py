@@ -92,8 +92,8 @@ def token_scores(
     """Return log-probabilities (nats) of every scored token of every sentence under `scoring`: float32 [N] for each
     sentence.
 
-    If several `temperatures` are given, the arrays are [N, temperatures]. `padded` is faster for few sentences that are
-    scored from left to right, and changes the scores by rounding (about 1e-7).
+    If several `temperatures` are given, the arrays are [N, temperatures]. If `padded` is true, few sentences are scored
+    faster from left to right, and the scores change by rounding (about 1e-7).
 
     Raises EvaluationError for a sentence without scored tokens and, if `finite` is true, for a log-probability that is
     not finite. Raises ConfigError for a scoring method that does not fit the model and for `tokens_per_batch` below 1.

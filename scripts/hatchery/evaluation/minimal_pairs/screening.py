@@ -2,12 +2,12 @@
 fp32.
 
 The margin of an item is the difference between its two highest scores. A random sample of items is scored in both
-precisions, and the largest error of a score difference between two candidates is measured. The bound is SAFETY times
-this error. Items whose bf16 margin is at most the bound are scored in fp32.
+precisions, and the largest error of a score difference between two candidates is measured. SAFETY times this error is
+the bound for margins: items whose bf16 margin is at most the bound are scored in fp32.
 
-These items' errors are measured, too. A larger error raises the bound, which selects further items, until no item is
-added. The bound is measured, not proved: a decision can differ from fp32 only if the error of an item outside the
-sample is more than SAFETY times the largest measured error.
+The errors of these items are measured, too. If one of them is larger, the bound rises, and further items are scored in
+fp32. This is repeated until no item is added. The bound is measured, not proved: a decision can differ from fp32 only
+if the error of an item outside the sample is more than SAFETY times the largest measured error.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,8 @@ LEAST_SAMPLE, LARGEST_SAMPLE, SAMPLED_SHARE = 64, 512, 0.05
 class Screening:
     """Scores float64 [I, K] of items; `in_fp32` bool [I] is True for items that were scored in fp32.
 
-    `bound` and `largest_error` have the unit of the scores: nats, or nats per token.
+    All items whose bf16 margin is at most `bound` were scored in fp32. `largest_error` is the largest measured error of
+    a score difference. Both have the unit of the scores: nats, or nats per token.
     """
 
     scores: np.ndarray
@@ -42,8 +43,8 @@ class Screening:
 
     @property
     def facts(self) -> dict[str, float]:
-        """Facts for manifests: the fraction of items that were also scored in fp32, the bound of margins, and the
-        largest error of a score difference.
+        """Facts for manifests: the fraction of items that were scored again in fp32, the margin up to which all items
+        were scored again, and the largest measured error of a score difference.
         """
         return {
             "computed_twice": round(float(self.in_fp32.mean()), 6) if len(self.in_fp32) else 0.0,

@@ -78,8 +78,8 @@ class SentenceModel(Protocol):
 
     @property
     def left_to_right(self) -> "SentenceModel | None":
-        """Return a hybrid model as a causal one; None for a model that was not trained to predict both masked and next
-        tokens."""
+        """Return a hybrid model as a causal model. Return None for any other model: only hybrid models were trained to
+        predict both masked and next tokens."""
         ...
 
     def encode(
@@ -123,13 +123,13 @@ class SentenceModel(Protocol):
         """Yield logits [N, V] and labels int64 [N] of the labelled positions of `batch`, some positions at a time. The
         batch is on the CPU.
 
-        It has the keys of training examples (`input_ids`, `attention_mask`, `labels`).
+        The batch has the keys of training examples (`input_ids`, `attention_mask`, `labels`).
         """
         ...
 
     @property
     def output_bias(self) -> Tensor | None:
-        """Return the bias [V] of the output layer, or None without a separate bias."""
+        """Return the bias [V] of the output layer; None if this bias does not exist or is unknown."""
         ...
 
 
@@ -165,7 +165,7 @@ class WithTokenizer:
 
     @property
     def left_to_right(self) -> Self | None:
-        """Return a hybrid model as a causal one; None for other models."""
+        """Return a hybrid model as a causal model; None for other models."""
         return type(self)(self.network, self.tokenizer, self.device, "causal") if self.predicted_before else None
 
     def encode(

@@ -1,8 +1,9 @@
 """Share the computation of common prefixes among texts that are scored from left to right.
 
-The result is exact if a token's state depends only on this token and earlier tokens, as in causal models. Texts with
-common prefixes are options after one prefix (entity tracking), targets in one context (EWoK), and pairs that differ
-only at the end. After the prefix, the texts of a batch are padded to the longest one; no scored token sees the padding.
+The result is exact if a token's state depends only on this token and earlier tokens, as in causal models. Examples of
+texts with common prefixes are the options after one prefix (entity tracking), the targets in one context (EWoK), and
+the sentences of a pair that differ only at the end. After the prefix, the texts of a batch are padded to the longest
+one; no scored token sees the padding.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,9 +1,9 @@
 """Measure the perplexity of one pretrained model on held-out text.
 
 `score` computes the result from a model, splits and settings. The stage opens model and splits, and writes the tables.
-perplexity.csv has a row for each split. In a causal model, the sum of the token losses is the loss of the text, so
-words.csv also contains scores per word. The model is scored without dropout in float32; the runtime settings change the
-speed and, at most, the last bits of a loss.
+perplexity.csv has a row for each split. For a causal model, the sum of the token losses is the loss of the text, so
+there is also words.csv with the loss per word. The model is scored without dropout in float32; the runtime settings
+change the speed and, at most, the last bits of a loss.
 """
 
 import dataclasses

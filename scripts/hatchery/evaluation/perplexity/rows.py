@@ -33,9 +33,9 @@ class Metric:
 
     `label` is the metric's name in summaries, written after the name of the split; summaries omit a metric without a
     label. If `percent` is true, a fraction is shown in percent, and the metric's name ends in `_percent`. `better` is 1
-    if higher values are better and -1 if lower values are better. It is 0 if neither direction is better, or if the
-    metric's unit (percent, nats) determines the direction. `compares_objectives` is true if models with different
-    objectives can be compared by the metric.
+    if higher values are better and -1 if lower values are better. `better` is 0 if neither direction is better, or if
+    the metric's unit (percent, nats) determines which direction is better. `compares_objectives` is true if models with
+    different objectives can be compared by the metric.
     """
 
     label: str = ""
@@ -83,8 +83,8 @@ class SplitScore(Measured):
     tokens to which the model assigns the highest probability. `pseudo_perplexity` is None unless it is requested and
     the model predicts masked tokens.
 
-    If the objective has label weights of masked diffusion, the loss is the weighted sum per maskable token, and
-    `labelled_tokens` is the number of maskable tokens.
+    If the objective has label weights of masked diffusion, the loss is the weighted sum of the tokens' losses, divided
+    by the number of maskable tokens, and `labelled_tokens` is this number.
     """
 
     split: str

@@ -3,9 +3,9 @@
 Sequences depend only on the token shards, the settings and the objective that defines the targets
 (`trained_objective.asked_objective`). With common masks (equal for all models with the same tokenizer), no model is
 scored on padding (docs/papers/reduced-vocabulary.md, "Padding"). Models that are trained without masks predict every
-token: a causal model the tokens of the split, and a translation model the tokens of the target texts. Cross-entropies
-are computed in float32, and summed in float64 over all labelled tokens of the split. The result is the mean per token,
-not a mean of batch means.
+token: a causal model predicts the tokens of the split, and a translation model predicts the tokens of the target texts.
+Cross-entropies are computed in float32, and summed in float64 over all labelled tokens of the split. The result is the
+mean per token, not a mean of batch means.
 
 Pseudo-perplexity is exp of minus the mean pseudo-log-likelihood per token, over sentences drawn from a split (Salazar
 et al. 2020). Pseudo-log-likelihoods are computed as for minimal pairs. They do not depend on random masks, but cost one
@@ -258,8 +258,8 @@ def score_batches(
     split: str,
     tally: FrequencyTally | None = None,
 ) -> SplitScore:
-    """Return the scores of a model on `batches`, pairs (number of sequences, tensors). The loss is NaN if the model's
-    logits are not finite.
+    """Return the scores of a model on `batches`; each batch is a pair (number of sequences, tensors). The loss is NaN
+    if the model's logits are not finite.
 
     If no token has a label, `labelled_tokens` is 0, and loss, perplexity and accuracy are NaN. If labels have weights,
     the sums are weighted and divided by the number of maskable tokens. All labelled tokens are added to `tally`.

@@ -65,7 +65,7 @@ def read_gold_conll(source: RawSource, name: str) -> Iterator[AnnotatedSentence]
     """Yield the sentences of a column file.
 
     Raises EvaluationError naming file and line for malformed rows, for placeholders in place of words, and for brackets
-    that are not opened or not closed, and naming a file without sentences.
+    that are not opened or not closed. Raises EvaluationError naming the file if the file has no sentences.
     """
     rows: list[list[str]] = []
     previous, first, found = 0, 0, False

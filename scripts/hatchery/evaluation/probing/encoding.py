@@ -38,8 +38,9 @@ def place_words(words: Sequence[str], normalisation: Normalisation) -> PlacedWor
     """Return the text of a sentence with the character range of each word.
 
     The normalisation `none` joins the words by spaces. `ltg_detokenised` normalises the words and joins them to running
-    text, for example without a space before a comma. If it removes all characters of a word, the word gets an empty
-    range in front of the next word. Raises ConfigError for another normalisation. Words must contain no space.
+    text, for example without a space before a comma. If the normalisation removes all characters of a word, the word
+    gets an empty range in front of the next word. Raises ConfigError for another normalisation. Words must contain no
+    space.
     """
     if normalisation == "none":
         ends = accumulate(len(word) + 1 for word in words)

@@ -1,7 +1,7 @@
 """Read the formats of edge probing: jiant's JSON lines, CoNLL-U for dependencies and parts of speech, and OntoNotes.
 
 Source: docs/papers/ltg-bert.md, "Records of edge probing". The label set is the task's `labels` or, if the task lists
-none, the sorted labels of the training rows. All other labels get the index -1, which no prediction can equal.
+no labels, the sorted labels of the training rows. All other labels get the index -1, which no prediction can equal.
 
 For each probe, tables also show a baseline that always predicts the most frequent label of the training rows. Without
 this baseline, a coreference score says little: about 85 % of the pairs of mentions have the same class.
@@ -62,8 +62,8 @@ def read_conllu(source: RawSource, task: TaskSettings) -> TaskData:
     """Return the sentences of CoNLL-U files. `label_field` is XPOS or UPOS (each target is one word) or DEPREL (each
     target is a word and its head).
 
-    Raises ConfigError for another column, and for a head with another number of spans. Raises EvaluationError naming
-    file and line for malformed rows.
+    Raises ConfigError for another column, and for a head whose number of spans does not fit the column. Raises
+    EvaluationError naming file and line for malformed rows.
     """
     column = _column(task)
     return _task_data(
@@ -89,7 +89,8 @@ def read_conll2012(source: RawSource, task: TaskSettings) -> TaskData:
     `label_field` is the annotation layer with the labels.
 
     Sentences and targets are divided into records as in jiant's format. Raises ConfigError for an unknown layer, and
-    for a head with another number of spans. Raises EvaluationError naming file and line for malformed rows.
+    for a head whose number of spans does not fit the layer. Raises EvaluationError naming file and line for malformed
+    rows.
     """
     layer = task.label_field
     if layer not in TARGETS:

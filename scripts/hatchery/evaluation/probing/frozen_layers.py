@@ -25,7 +25,7 @@ NOT_KEPT = -1
 
 def can_be_kept(head: HeadSettings) -> bool:
     """Return True if the head's inputs are equal in every epoch, so that they can be cached. This is true of a probe on
-    a frozen encoder, which has no dropout.
+    a frozen encoder, because a frozen encoder runs without dropout.
     """
     return head.kind == "span_classification" and head.options.get("encoder_mode", "frozen") == "frozen"
 
@@ -68,8 +68,8 @@ class FrozenLayers:
 
     @torch.no_grad()
     def compute(self, sequences: TokenSequences, inside: np.ndarray, group: np.ndarray) -> Tensor:
-        """Return the vectors of all layers [L, N, D], float32, for the N tokens that are inside spans, in the order of
-        the sequences `group`.
+        """Return the vectors of all layers, float32 [L, N, D], for the N tokens in spans of the sequences with the
+        indices `group`, in the order of `group`.
 
         `inside` is a bool for each token of `sequences`: True for the tokens in spans.
         """
@@ -87,8 +87,9 @@ class _Kept:
     """The cached vectors. The vectors of sequence s begin at `places[s]`, which is NOT_KEPT if the sequence is not
     cached.
 
-    `inside` has an entry for each token of all sequences: True for tokens in spans. `before` is the number of tokens in
-    spans before each token, and `sizes` the number of tokens in spans of each sequence.
+    `inside` has an entry for each token of all sequences: True for tokens in spans. `before` contains, for each token,
+    the number of earlier tokens that are in spans. `sizes` contains, for each sequence, the number of its tokens that
+    are in spans.
     """
 
     inside: np.ndarray

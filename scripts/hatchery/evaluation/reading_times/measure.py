@@ -2,9 +2,9 @@
 surprisals as predictors.
 
 The score of a response (a column of times) is a difference of two maximum log-likelihoods in nats, on the same rows.
-The first regression has all predictors, including the model's surprisals (and entropies, if set). The second regression
-has only the other predictors. In `words.parquet`, each word of the texts has a row with the model's surprisal and
-entropy.
+The first regression has all predictors, including the predictors that the model computes: surprisals and, if set,
+entropies. The second regression has only the other predictors. In `words.parquet`, each word of the texts has a row
+with the model's surprisal and entropy.
 """
 
 import math

@@ -1,4 +1,5 @@
-"""The data frame of the regressions: the included words, predictors of the previous words, and scaled predictors."""
+"""Build the data frame of the regressions: select the included words, add the predictors of previous words, and scale
+the predictors."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -49,9 +50,9 @@ def regression_frame(table: ReadTable, words: pl.DataFrame, settings: ReadingTab
     """Return a row for each reading time of an included word that has enough previous words, in the order of the table.
 
     The columns are `item`, `position`, `participant` (if the table has readers), the responses, the predictors, and the
-    predictors of previous words (`column_of`). Predictors are not scaled; responses are logarithms if `log_response` is
-    set, and null outside `lowest` and `highest`. Null or NaN is a missing value. Raises EvaluationError for a response
-    without a logarithm.
+    predictors of previous words (`column_of`). Predictors are not scaled. Responses below `lowest` or above `highest`
+    are null; the others are logarithms if `log_response` is set. Null or NaN is a missing value. Raises EvaluationError
+    for a response without a logarithm.
     """
     rows = table.frame().with_row_index("row")
     values = _values_of_words(words, rows, table, settings)

@@ -145,7 +145,7 @@ def _rows(source: RawSource, name: str) -> Iterator[Record]:
 
 
 def _chosen(source: RawSource, name: str, settings: ReadingTableSettings, most: MostRows) -> Iterator[Record]:
-    """Yield the rows of a file that have the required values of the setting `only`."""
+    """Yield the rows of a file that have the values that the setting `only` requires."""
     limit = most(name)
     for number, record in enumerate(_rows(source, name)):
         if limit is not None and number >= limit:

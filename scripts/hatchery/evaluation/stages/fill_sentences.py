@@ -33,8 +33,8 @@ def filled_sentences_settings(project: "Project", experiment: str) -> dict[str, 
     minutes=10,
 )
 def fill_sentences(settings: Mapping[str, Any], model: Path, corpus: Manifest, run: StageRun) -> None:
-    """Write `sentences.json` into the folder of `run`: sentences of the corpus, in which the model fills gaps, or which
-    it continues or translates.
+    """Write `sentences.json` into the folder of `run`: sentences of the corpus, and the model's answers. A model fills
+    gaps in the sentences, continues the sentences, or translates the sentences.
 
     `model` is the manifest of a pretraining. Raises ManifestError, ModelError, TokenizationError, EvaluationError or
     CorpusError naming the unusable input.

@@ -53,7 +53,7 @@ class Sigmoid(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Start values of the parameters of a fit, and their lower and upper limits. If the limits are None, the parameters
+    """Start values, lower limits and upper limits of the parameters of a fit. If the limits are None, the parameters
     are unlimited.
     """
 
@@ -111,8 +111,8 @@ class Learning:
     pieces: int
 
     def chance(self, vocabulary_size: int, rules: Rules) -> float:
-        """Return the surprisal at chance, in nats: that of a word of `pieces` tokens under a uniform distribution. With
-        the rules of 2025, return the constant in BabyLM's code.
+        """Return the surprisal at chance, in nats: the surprisal of a word of `pieces` tokens under a uniform
+        distribution. With the rules of 2025, return the constant that BabyLM's code contains.
         """
         return CHANCE_OF_2025 if rules == "2025" else self.pieces * math.log(vocabulary_size)
 

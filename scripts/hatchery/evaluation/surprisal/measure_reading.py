@@ -1,5 +1,5 @@
-"""Score one model on reading times: surprisals of the words, and the fraction of the variance in the times that they
-explain.
+"""Score one model on reading times: compute the surprisals of the words, and the fraction of the variance in the times
+that these surprisals explain.
 
 The result contains `words.parquet`, `scores.csv` and `predictions.json`. `words.parquet` has the rows of the data:
 context, word, and the surprisals in nats of the word and of the previous word. `predictions.json` has the format of

@@ -35,8 +35,8 @@ def own_columns(columns: Iterable[str]) -> dict[str, str]:
 
 
 def surprisal_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Return a row for the mean bits per word, and rows for the surprisals of the first words (at most MOST_DRAWN) of
-    one text, which a figure shows (setting `drawn`). Words without a surprisal are omitted.
+    """Return a row for the mean bits per word, and a row for the surprisal of each of the first MOST_DRAWN words of the
+    text that a figure shows (setting `drawn`). Words without a surprisal are omitted.
     """
     manifest, name = evaluated.manifest, evaluated.name
     of_ours = ["sentence", "position", "word", "surprisal"]
@@ -71,7 +71,7 @@ def basis_of_words(evaluated: Evaluated, items: int) -> str:
 
 
 def word_task(name: str, position: int, word: str) -> str:
-    """Return the task name that a word of the shown text has in `measurements.parquet`: the texts' name, position and
-    word.
+    """Return the task name that a word of the shown text has in `measurements.parquet`. It consists of the name of the
+    texts, the word's position and the word.
     """
     return f"{name}/{position:02d}/{plain_name(word)}"

@@ -2,8 +2,8 @@
 
 The probability of a word after its context is the product over its tokens. As in the published code, the word has no
 leading space. Every token of the word after the first is decoded, tokenised again by itself, and predicted after the
-text so far. A token inside a word may thus be replaced by a token that begins a word. The scores are comparable with
-published scores, but these surprisals differ from those of `surprisal.words`.
+text so far. A token inside a word may thus be replaced by a token that begins a word. Scores from these surprisals are
+comparable with published scores, but the surprisals differ from those of `surprisal.words`.
 
 A score is the gain in explained variance: (R2 with surprisal - R2 without surprisal) / (1 - R2 without surprisal).
 Besides the surprisal, the predictors are word length, frequency, context length and their products. For self-paced

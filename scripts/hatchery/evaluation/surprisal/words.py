@@ -215,8 +215,8 @@ class _Asked:
 
 
 def _in_texts(total: int, texts: int, on_texts: Callable[[int], None]) -> Callable[[int], None]:
-    """Return a function that adds up the numbers of scored tokens and reports progress in texts. It calls `on_texts`
-    with the corresponding number of texts, if `total` tokens correspond to `texts` texts.
+    """Return a function that adds up the numbers of scored tokens and reports progress in texts. Since `total` tokens
+    correspond to `texts` texts, it calls `on_texts` with a number of texts proportional to the number of tokens.
     """
     done = [0, 0]
 

@@ -116,5 +116,5 @@ def _check_layout(task: TaskSettings) -> None:
         expected = "none with the layout wic, because normalisation would change the positions of the marked words"
         require(task.normalisation == "none", "normalisation", task.normalisation, expected)
     if task.vocabulary is not None:
-        expected = "segments with a `vocabulary`, which filters rows by their text fields"
+        expected = "segments, because the key `vocabulary` filters rows by the text fields of this layout"
         require(segments, "layout", task.layout, expected)

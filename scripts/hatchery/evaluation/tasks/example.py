@@ -27,8 +27,8 @@ class Example:
     choice. `label` is the index of a class or of the correct choice, a number (regression), or a tuple of integers for
     a head with several labels per example. Metrics evaluate examples with the same `group` together (the question of
     MultiRC, the query of ReCoRD). If `scored` is false, the example is predicted and stored, but enters no metric (MSGS
-    rows of other conditions). `marked` are the words that the head reads. `facts` are further texts for metrics and
-    tables (ReCoRD's entity and answers, HANS' heuristic). `where` is `file:line` of the example's row.
+    rows whose condition is not `test`). `marked` are the words that the head reads. `facts` are further texts for
+    metrics and tables (ReCoRD's entity and answers, HANS' heuristic). `where` is `file:line` of the example's row.
     """
 
     inputs: tuple[tuple[str, ...], ...]

@@ -60,7 +60,8 @@ LABEL_OF_VALUE = {
 def read_rte_xml(source: RawSource, name: str) -> Iterator[Record]:
     """Yield the pairs (text, hypothesis) of an RTE file, in order.
 
-    Raises EvaluationError naming file and line for malformed XML or a malformed pair, and naming a file without pairs.
+    Raises EvaluationError naming file and line for malformed XML or a malformed pair. Raises EvaluationError naming the
+    file if the file has no pairs.
     """
     parser = etree.XMLParser(resolve_entities=False, load_dtd=False, no_network=True, huge_tree=False)
     try:

@@ -100,8 +100,8 @@ ReadLabel = Callable[[Record, object], int | float]
 
 
 def label_reader(task: TaskSettings, choices: int | None = None) -> ReadLabel:
-    """Return a function that reads a task's labels. If the task lists labels, they are class indices. Otherwise, they
-    are indices of `choices` choices or, if `choices` is None, finite numbers.
+    """Return a function that reads a task's labels. If the task lists labels, the function returns the index of a
+    class. Otherwise, it returns the index of one of `choices` choices or, if `choices` is None, a finite number.
 
     The function raises EvaluationError naming file and line, the wrong label and the expected labels.
     """
@@ -201,8 +201,8 @@ class Context:
         object.__setattr__(self, "label", label_reader(self.task, self.choices))
 
     def traits(self, record: Record) -> tuple[str, bool, dict[str, str]]:
-        """Return the group of a record, True if it is scored, and its facts, by the task's settings `group_fields`,
-        `scored_rows` and `facts`.
+        """Return three properties of a record, which the task's settings `group_fields`, `scored_rows` and `facts`
+        define: the record's group, True if the record is scored, and the record's facts.
         """
         task = self.task
         if not (task.group_fields or task.scored_rows or task.facts):

@@ -298,8 +298,8 @@ class ProtocolSettings(Settings):
 
     @property
     def has_template(self) -> bool:
-        """True for BabyLM's editions since 2025, in which only the template of an external tokenizer adds special
-        tokens to texts, and predictions.json is written unless `track` is set.
+        """True for BabyLM's editions since 2025. In these editions, only the template of an external tokenizer adds
+        special tokens to texts. Unless `track` is set, predictions.json is written.
         """
         return self.edition != 2023
 

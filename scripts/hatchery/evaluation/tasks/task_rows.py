@@ -3,7 +3,7 @@ check the rows.
 
 Papers use the validation rows as their test set. Training never reads them, and model selection reads them only with
 `selection: scored`. If a task has only training files, the validation rows are drawn from these files. The `ReadReport`
-counts the rows that were read, are within the vocabulary, are used, and are scored.
+counts four kinds of rows: rows that were read, that are within the vocabulary, that are used, and that are scored.
 """
 
 from collections.abc import Sequence
@@ -68,8 +68,8 @@ class ReadReport:
         return ReadReport(sets)
 
     def measures(self) -> dict[str, int]:
-        """Return the numbers of examples that were read, kept, used and scored, for all splits, as one mapping for a
-        manifest: `read_validation`, `kept_validation`, …
+        """Return the numbers of examples of all splits as one mapping for a manifest: `read_validation`,
+        `kept_validation` (kept by the vocabulary filter), `used_validation`, `scored_validation`, …
         """
         return {
             f"{name}_{set_name}": value
