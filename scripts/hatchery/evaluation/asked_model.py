@@ -151,9 +151,9 @@ class AskedModel:
     def continuation(self, beginning: str, seed: int | None = None, most_tokens: int = MOST_TOKENS) -> str:
         """Return a causal model's continuation: the most probable token at each step, or tokens sampled with `seed`.
 
-        Generation stops at the end of the text or of the paragraph, after `most_tokens` tokens, or at the model's
-        longest input. Raises ConfigError unless `continues` is true, and EvaluationError for a value that is not a
-        text.
+        Generation stops when the model predicts the end of the text or of the paragraph, after `most_tokens` tokens, or
+        when the model's maximum input length is reached. Raises ConfigError unless `continues` is true, and
+        EvaluationError for a value that is not a text.
         """
         model = self._model
         if isinstance(model, ModuleModel):

@@ -6,8 +6,8 @@ seeds are equal on every machine.
 
 Held-out rows are training rows that a run does not train on. They are the run's development rows and, for a task
 without a validation file, its validation rows. Rows with an equal input (a text, or texts read together) are held out
-together, as are all rows of one question. No input and no question is thus both in the training rows and in the
-held-out rows.
+together, as are all rows of one question. Thus, each input and each question occurs either in the training rows or in
+the held-out rows.
 """
 
 import hashlib

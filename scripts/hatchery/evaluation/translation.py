@@ -3,8 +3,9 @@
 `score` computes the result from a model, sentence pairs and settings. The stage opens the model and the pairs, and
 writes three files: scores.csv, `<test>.txt` with a translation per line, and `<test>.reference.txt` with the
 references. If BLEU on validation text selects the beam size (Section 4.1 of "A Natural Bias for Language Generation
-Models"), the stage also writes `beams.csv`. The model's own tokenizer encodes all test sets, even those of other
-corpora. Translations are compared with the references in their original spelling.
+Models"), the stage also writes `beams.csv`. The model's own tokenizer encodes all test sets, even test sets from
+corpora on which the tokenizer was not trained. Translations are compared with the references in their original
+spelling.
 """
 
 from collections.abc import Mapping

@@ -75,7 +75,7 @@ def require_test(beams: BeamChoice | None, tests: Mapping[str, HeldOutPairs]) ->
     if beams is not None and BEAM in tests:
         raise RefusedError(
             f"tests.{BEAM}",
-            f"got the name {BEAM!r}, expected another name, because manifests store the chosen beam size as {BEAM!r}",
+            f"got the name {BEAM!r}, expected another name, because {BEAM!r} is the manifest's key for the beam size",
         )
 
 

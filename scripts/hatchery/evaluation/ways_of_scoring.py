@@ -110,7 +110,7 @@ def unlearned(name: str, kinds: Sequence[str], learned: Sequence[str]) -> str | 
 def never_hidden(name: str, objective: "ObjectiveKeys") -> str | None:
     """Return the reason why the scoring method `diffusion` does not fit a model. The method masks every proportion of
     the tokens, from 0 to 100 %, so it fits only if training also masked all these proportions. Return None if the
-    method fits, and for other methods.
+    method fits, and for every other method.
     """
     rates = getattr(objective, "rates", None)
     if name != "diffusion" or (rates is not None and rates.covers_all):

@@ -61,7 +61,7 @@ class Request:
         return source_of_frame(as_frame(self.data), self.scratch)
 
     def with_frame(self, frame: pl.DataFrame, settings: Mapping[str, Any]) -> "Request":
-        """Return a copy of the request with a table in memory as its data, and other settings."""
+        """Return a copy of the request whose data is the table `frame` and whose settings are `settings`."""
         return replace(self, data=frame, settings=settings)
 
     def built(self, cls: type[Built], **more: Any) -> Built:

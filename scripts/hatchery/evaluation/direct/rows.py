@@ -39,9 +39,9 @@ BELOW_0 = ("mcc", "pearson", "spearman", "correlation", "gain")
 class EvaluationResult:
     """The scores of one model on one suite or task.
 
-    `rows` has one row for each score, with the columns COLUMNS; `summary` has the main scores. `tables` are the
-    workflow's tables by file name, such as scores of single items. `texts` are all other files. `facts` are the values
-    that a manifest lists under `measures`. A metric's name contains its unit.
+    `rows` has one row for each score, with the columns COLUMNS; `summary` has the main scores. `tables` are the tables
+    that the workflow would also write, by file name, such as scores of single items. `texts` are the files that are not
+    tables. `facts` are the values that a manifest lists under `measures`. A metric's name contains its unit.
     """
 
     model: str

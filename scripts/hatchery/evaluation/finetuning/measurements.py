@@ -1,10 +1,10 @@
 """Rows of `measurements.parquet` for scores of fine-tuned models, and rows of `layers.parquet` for layer weights of
 probes.
 
-Each job trains on one task and scores the task's first scored set. A job may also score other sets of this task (MNLI
-mismatched), or sets of tasks on which it does not train (HANS). A summary lists each scored set as a task of its own.
-Every combination of seed and learning rate is a run. All runs are listed; none is selected as the best run (for MSGS:
-docs/papers/elc-bert.md, "Fine-tuning").
+Each job trains on one task and scores the task's first scored set. A job may also score further sets of this task (MNLI
+mismatched), or sets of tasks on which the job does not train (HANS). A summary lists each scored set as a task of its
+own. Every combination of seed and learning rate is a run. All runs are listed; none is selected as the best run (for
+MSGS: docs/papers/elc-bert.md, "Fine-tuning").
 """
 
 import math
@@ -61,7 +61,7 @@ class _ScoredSet:
 
 @dataclass(frozen=True)
 class _Measured(Record):
-    """Measurements of a scored set that the manifest lists.
+    """Measurements that the manifest lists for a scored set.
 
     `majority_accuracy` is the accuracy of the most frequent label, None for a task without classes; `scored` is the
     number of scored rows, None if the job did not record this number.

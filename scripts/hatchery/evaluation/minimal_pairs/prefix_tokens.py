@@ -65,8 +65,8 @@ def unknown_items(model: SentenceModel, items: Sequence[Item]) -> list[bool]:
 
 
 def frame_by_bos_(model: SentenceModel) -> None:
-    """Set the context of an external causal model to BOS (EOS for a tokenizer without BOS), without other tokens of its
-    template.
+    """Set the context of an external causal model to BOS, or to EOS if the tokenizer has no BOS. Other special tokens
+    of the tokenizer's template are removed.
     """
     if isinstance(model, BaselineModel) and model.architecture == "causal":
         model.frame = Frame((model.tokenizer.found("bos_token_id", "eos_token_id"),), ())

@@ -5,9 +5,9 @@ The margin of an item is the difference between its two highest scores. A random
 precisions, and the largest error of a score difference between two candidates is measured. SAFETY times this error is
 the bound for margins: items whose bf16 margin is at most the bound are scored in fp32.
 
-The errors of these items are measured, too. If one of them is larger, the bound rises, and further items are scored in
-fp32. This is repeated until no item is added. The bound is measured, not proved: a decision can differ from fp32 only
-if the error of an item outside the sample is more than SAFETY times the largest measured error.
+The errors of these items are measured, too. A larger error raises the bound, and further items are then scored in fp32.
+This is repeated until no item is added. The bound is measured, not proved: a decision can differ from fp32 only if the
+error of an item outside the sample is more than SAFETY times the largest measured error.
 """
 
 from collections.abc import Callable, Sequence

@@ -28,9 +28,10 @@ def perplexity_rows(evaluated: Evaluated) -> list[TidyRow]:
     """Return the metrics of every held-out split from `perplexity.csv`, and the split's metrics per word from
     `words.csv`.
 
-    A perplexity above the largest float64 is None, and `failed` names the reason; no other metric fails. Bits per byte
-    are computed only if the number of bytes of the predicted text is known. If frequency.csv exists, rows for the
-    log-probabilities of tokens by token frequency are added: bins and slopes.
+    An infinite value, such as a perplexity above the largest float64, becomes None, and `failed` names the reason. The
+    split's other metrics keep their values. Bits per byte are computed only if the number of bytes of the predicted
+    text is known. If frequency.csv exists, rows for the log-probabilities of tokens by token frequency are added: bins
+    and slopes.
     """
     found = list[TidyRow]()
     settings, bases = _trained_otherwise(evaluated), _bases(evaluated)

@@ -112,7 +112,7 @@ class LayeredSpans:
     @property
     def lengths(self) -> np.ndarray:
         """Return the number of tokens of each encoded sentence. These lengths do not depend on the cache, so batches
-        contain the same sentences with and without it.
+        contain the same sentences with and without the cache.
         """
         return self.data.lengths
 

@@ -51,8 +51,8 @@ def regression_frame(table: ReadTable, words: pl.DataFrame, settings: ReadingTab
 
     The columns are `item`, `position`, `participant` (if the table has readers), the responses, the predictors, and the
     predictors of previous words (`column_of`). Predictors are not scaled. Responses below `lowest` or above `highest`
-    are null; the others are logarithms if `log_response` is set. Null or NaN is a missing value. Raises EvaluationError
-    for a response without a logarithm.
+    are null; all other responses are logarithms if `log_response` is set. Null or NaN is a missing value. Raises
+    EvaluationError for a response without a logarithm.
     """
     rows = table.frame().with_row_index("row")
     values = _values_of_words(words, rows, table, settings)

@@ -129,9 +129,10 @@ def finetune(
     """Fine-tune the model of a pretraining manifest on a task.
 
     `source` maps the names of the task and of its transfer tasks to source manifests. `vocabulary` is the manifest of a
-    built vocabulary, for tasks that use only rows within a vocabulary. Runs that finished in an interrupted attempt, or
-    with other lists of seeds and learning rates, are read from `checkpoints`. Raises EvaluationError naming file and
-    line for wrong data, ConfigError for wrong settings, and the errors of the model, tokenizer and source loaders.
+    built vocabulary if the task uses only rows within this vocabulary, else None. If a run already finished in an
+    interrupted attempt, or in an attempt with other lists of seeds and learning rates, its result is read from
+    `checkpoints`. Raises EvaluationError naming file and line for wrong data, ConfigError for wrong settings, and the
+    errors of the model, tokenizer and source loaders.
     """
     from hatchery.evaluation.finetuning.finetune_on_task import finetune_on_task
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def several_tasks_settings(project: "Project", experiment: str, batch: str) -> dict[str, object]:
-    """Return the settings of all tasks of a job. The settings equal those of separate jobs, so the results are equal,
-    too.
+    """Return the settings of all tasks of a job. Each task has the same settings, and thus the same results, as in a
+    separate job.
     """
     tasks = project.task_batch(experiment, batch)
     return {

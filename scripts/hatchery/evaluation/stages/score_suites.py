@@ -28,8 +28,8 @@ SOURCE = "source of {}"
 
 
 def several_suites_settings(project: "Project", experiment: str, batch: str) -> dict[str, object]:
-    """Return the settings of all suites of a job. The settings equal those of separate jobs, so the results are equal,
-    too.
+    """Return the settings of all suites of a job. Each suite has the same settings, and thus the same results, as in a
+    separate job.
     """
     record = record_of(score_minimal_pairs)
     suites = project.suite_batch(experiment, batch)

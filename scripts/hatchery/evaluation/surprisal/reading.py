@@ -72,7 +72,8 @@ def inputs_behind(model: Model, context: Context) -> tuple[tuple[int, ...], int]
     """Return the ids of a context with the model's special tokens, and the index of the position at which the token
     after the context is predicted.
 
-    An imported model gets the special tokens of its tokenizer's template, even if other evaluations add different ones.
+    An imported model gets the special tokens of its tokenizer's template, even if other evaluations add different
+    special tokens.
     """
     backend = model.tokenizer.backend
     before, after = model.frame.before, model.frame.after

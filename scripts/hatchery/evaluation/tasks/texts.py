@@ -10,11 +10,11 @@ spaces.
 Words are compared with a vocabulary in two ways (docs/papers/reduced-vocabulary.md, "Comparison of words" and "Filtered
 GLUE").
 
-- `as_published`: the texts are joined by a space and split at single spaces. Except for the first token, a token with
-  an upper-case letter is skipped as a name. In all other tokens, digits and the DELETED_SYMBOLS are deleted at any
-  position. The remaining characters, in lower case, must be a word of the vocabulary, the remainder of a contraction,
-  or empty. Other symbols, such as `%` or `/`, are not deleted, so a row with such a token is dropped. There is no rule
-  for links.
+- `as_published`: the texts are joined by a space and split at single spaces. A token with an upper-case letter is
+  skipped as a name, unless it is the first token. In the tokens that are not skipped, digits and the DELETED_SYMBOLS
+  are deleted at any position. The remaining characters, in lower case, must be a word of the vocabulary, the remainder
+  of a contraction, or empty. Other symbols, such as `%` or `/`, are not deleted, so a row with such a token is dropped.
+  There is no rule for links.
 - `corrected`: words, contractions, numerals, hyphens and links are compared as in the corrected comparison of the
   corpora, which selects the pretraining text. The first word of a text or sentence must be in the vocabulary. Any other
   word with an upper-case letter is skipped as a name.
@@ -139,7 +139,8 @@ def _corrected(text: str, known: KnownWords) -> bool:
 
 
 def _without_names(sentence: str) -> str:
-    """Return the sentence without names: words, except the first word, that contain an upper-case letter."""
+    """Return the sentence without names. A name is a word with an upper-case letter that is not the first word of the
+    sentence."""
     if sentence[1:].islower():
         return sentence
     first = _WORD.search(sentence)

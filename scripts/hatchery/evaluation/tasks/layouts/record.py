@@ -26,8 +26,9 @@ def lay_out_entities(context: Context) -> LayOut:
     """Return a function from a record to its examples, one per entity, each with three segments.
 
     The `facts` of an example are the entity and the answers (a JSON list), spelled as in the file; its `group` is the
-    query. The query and the entity are normalised before the entity is inserted, so that no text is normalised twice.
-    The function raises EvaluationError for a row without a passage, placeholder, entity or answer.
+    query. The query and the entity are normalised separately, before the entity is inserted into the query, so that no
+    text is normalised twice. The function raises EvaluationError for a row without a passage, placeholder, entity or
+    answer.
     """
 
     def lay_out(record: Record) -> Iterator[Example]:
