@@ -205,7 +205,7 @@ def left_out(model: AskedModel, sentence: str) -> tuple[int, int] | None:
     """Return [start, end) of the longest word that is one token of the model.
 
     The first word of the sentence and words of fewer than LEAST_LETTERS characters are not considered. Return None if
-    the sentence has no such word, or is longer than the model's inputs.
+    the sentence has no such word, or if the sentence is longer than the model's longest input.
     """
     tokenizer = model.tokenizer
     assert isinstance(tokenizer, Tokenizer)

@@ -30,7 +30,7 @@ class Batch:
     """A batch: `inputs` are keyword arguments of a task model, and `labels` are the targets of the model's scores.
 
     Row i of the scores belongs to unit `units[i]` (int64 [N]) of the data set. A unit is one predicted label: texts
-    have one unit per example, sentences with spans one unit per target.
+    have one unit per example, and sentences with spans have one unit per target.
     """
 
     inputs: dict[str, Any]

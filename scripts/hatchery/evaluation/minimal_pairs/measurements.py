@@ -45,8 +45,8 @@ class _AccuracyRow(Record):
 
 
 def minimal_pair_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Return accuracies in percent of every paradigm, every phenomenon and the suite, and averages over the suite, from
-    `accuracy.csv`.
+    """Return rows from `accuracy.csv`, in percent: the accuracy of every paradigm, the accuracy of every phenomenon,
+    and averages over the suite.
 
     Each accuracy is listed twice: with the suite's tie rule, and with ties counted as correct. There are three
     averages. `phenomenon_average` weights phenomena equally (the tables of BabyLM 2023), and `paradigm_average` weights

@@ -118,7 +118,8 @@ class CandidateScores:
 
     `tokens` is the number of scored tokens. If an item has fewer than K candidates, the remaining `scores` are NaN and
     the remaining `tokens` 0. `rows` is the number of model inputs for the distinct texts (`Way.rows`). For example,
-    pseudo-log-likelihoods need one input per scored token, and log-likelihoods from left to right one per text.
+    pseudo-log-likelihoods need one input per scored token, and log-likelihoods from left to right need one input per
+    text.
     """
 
     scores: np.ndarray

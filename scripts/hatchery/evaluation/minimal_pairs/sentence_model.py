@@ -36,7 +36,8 @@ class Frame:
 
 @dataclass(frozen=True)
 class EncodedSentence:
-    """A sentence's ids without special tokens (in an encoder-decoder, with EOS), and the word number of each id.
+    """The ids of a sentence, and the word number of each id. The ids contain no special tokens, except EOS at the end
+    in an encoder-decoder.
 
     Word numbers count the tokenizer's pre-tokens (in which punctuation is separate), because Kauf & Ivanova (2023) mask
     all subwords of a pre-token together. `words` is None unless requested. The first `given` tokens are context: the
@@ -313,9 +314,9 @@ def given_tokens(
     after the prefix. `offsets` are the [start, end) characters of the tokens.
 
     If `official` is true, two errors of the pipeline are reproduced (docs/papers/babylm-2026.md, "Scored tokens").
-    First, a leading space that is a separate token, whose offsets are empty, is not scored. Second, if the text does
-    not start with a special token (`framed` is False), the end of the prefix is shifted by the offset of the first
-    token.
+    First, a leading space is not scored if it is a separate token, because the offsets of this token are empty. Second,
+    if the text does not start with a special token (`framed` is False), the end of the prefix is shifted by the offset
+    of the first token.
     """
     if not official:
         return sum(end <= characters for _, end in offsets) if characters else 0

@@ -144,8 +144,8 @@ def with_bos(model: Model) -> Model:
 
 
 def begins_words(model: Model) -> np.ndarray:
-    """Return a mask, bool [V], that is True for tokens that begin with white space and for special tokens, which end a
-    text. Raises ConfigError if no token begins with white space.
+    """Return a mask, bool [V], that is True for tokens that begin with white space, and for special tokens, because a
+    special token ends the text and thus the last word. Raises ConfigError if no token begins with white space.
     """
     backend = model.tokenizer.backend
     begins = np.zeros(model.vocabulary_size, dtype=bool)
@@ -165,8 +165,8 @@ def begins_words(model: Model) -> np.ndarray:
 def _windows(
     number: int, sentence: EncodedSentence, owners: np.ndarray, longest: int, has_beginning: bool
 ) -> list[_Window]:
-    """Return the windows of a passage; each token is scored in exactly one window. If the model has no start token, the
-    first token is scored in no window.
+    """Return the windows of a passage. Each token is scored in exactly one window, except that the first token is
+    scored in no window if the model has no start token.
     """
     ids, length = sentence.ids, len(sentence.ids)
     if length <= longest:

@@ -43,7 +43,8 @@ def split_words(text: str, separator: str | None = None) -> Words:
     """Return a text split into words, either at white space, which remains in the text, or at `separator`, which is
     removed.
 
-    A separator does not replace the spaces of the text: `the| black| cat` contains both, `黒|猫` contains no spaces.
+    A separator does not replace the spaces of the text: `the| black| cat` contains separators and spaces, `黒|猫`
+    contains only a separator.
     """
     if separator is None:
         return Words(text, tuple(match.span() for match in _WORD.finditer(text)))

@@ -191,8 +191,8 @@ READERS: dict[str, Callable[[RawSource, str, Sequence[str], Collection[str] | No
 
 
 def is_table(name: str) -> bool:
-    """Return True if `read_rows` reads a file with this suffix as a table. The suffix .txt does not count, because it
-    may also be a text file.
+    """Return True if `read_rows` reads a file with this suffix as a table. Return False for the suffix .txt, because a
+    .txt file may also contain running text.
     """
     ending = PurePosixPath(name).suffix.lower()
     return ending in READERS and ending != ".txt"

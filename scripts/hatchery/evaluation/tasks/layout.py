@@ -187,8 +187,8 @@ NO_FACTS: dict[str, str] = {}
 class Context:
     """Parameters of a layout: the task, the normalisation of texts, and whether the rows belong to a scored set.
 
-    The setting `scored_rows` selects rows only in scored sets, because the training rows of MSGS have another
-    condition.
+    The setting `scored_rows` selects rows only in scored sets: MSGS is scored on rows with the condition `test`, and
+    its training rows have another condition.
     """
 
     task: TaskSettings

@@ -61,9 +61,9 @@ def detokenise(text: str) -> str:
 def repair_free_quotes(text: str, mark: str) -> str:
     """Return the text with corrected spaces around opening and closing quotes `mark`.
 
-    Only quotes next to a space, or at the beginning or end of the text, count; quotes inside words (apostrophes) do
-    not. The counted quotes alternate between opening and closing. If their number is odd, they cannot be paired, and
-    the text is returned unchanged.
+    Only quotes next to a space, or at the beginning or end of the text, are counted as opening and closing quotes;
+    quotes inside words, such as apostrophes, stay unchanged. The counted quotes alternate between opening and closing.
+    If the number of counted quotes is odd, they cannot be paired, and the text is returned unchanged.
     """
     if mark not in text:
         return text

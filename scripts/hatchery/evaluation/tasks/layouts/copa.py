@@ -1,5 +1,5 @@
-"""COPA: each item is two model inputs, one per choice; the label is the correct choice (docs/papers/ltg-bert.md,
-"Fine-tuning").
+"""COPA: each item becomes two model inputs, one per choice; the label is the index of the correct choice
+(docs/papers/ltg-bert.md, "Fine-tuning").
 
 The cause is always the first segment. If the question is "cause", the inputs are (choice, premise); if it is "effect",
 they are (premise, choice).

@@ -19,8 +19,8 @@ FIELDS = ("paragraph", "question", "answer", "idx", "passage")
 def lay_out_answers(context: Context) -> LayOut:
     """Return a function from a record to its examples, one per answer, each with three segments.
 
-    The function raises EvaluationError if a nested passage lacks the field `questions`, or a question the field
-    `answers`. An empty list raises no error and gives no example.
+    The function raises EvaluationError if a nested passage lacks the field `questions`, or if a question lacks the
+    field `answers`. An empty list raises no error and gives no example.
     """
 
     def lay_out(record: Record) -> Iterator[Example]:
