@@ -1,4 +1,4 @@
-"""Multi-head attention of every model family, without its projections: the inputs and the computation (`attend`).
+"""Multi-head attention of all model families: its inputs, and its computation without projections (`attend`).
 
 A `Packing` keeps only the tokens of a batch, concatenated without padding, because padding costs as much as text in
 every matrix product. Only the attention itself arranges the tokens as sequences.
@@ -8,9 +8,9 @@ results with a cache are exact if the state of a token depends only on this toke
 model here. Relative positions do not invalidate the cache, because they change the scores but not the keys. Layers that
 read several earlier layers do not invalidate it either, because they read the states of the same token.
 
-On a GPU, `attend` uses torch's fused kernel; on the CPU, only where the kernel was measured to be faster
-(benchmarks/attention.py). If the attention probabilities are requested, and in all other cases, `attend` uses separate
-operations. The output of a query that may attend to no key is finite.
+On a GPU, `attend` uses torch's fused kernel. On the CPU, `attend` uses the kernel only for inputs for which the kernel
+was measured to be faster (benchmarks/attention.py). In all other cases, and whenever the attention probabilities are
+requested, `attend` uses separate operations. The output of a query that may attend to no key is finite.
 """
 
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class LayerCache:
 
 
 class Packing(NamedTuple):
-    """The positions of a batch [B, T] that the layers compute. The layers omit all other positions."""
+    """The positions that the layers compute in a batch [B, T]. The layers omit all other positions."""
 
     rows: Tensor
     """int64 [N]: flat positions b * T + t of the computed positions, ascending."""
@@ -123,8 +123,8 @@ def with_causal_mask(mask: Tensor | None, causal: bool | Tensor, length: int, de
 
     `causal` is a flag for all sequences, or bool [B] with a flag for each sequence. The result is bool [B, T, T], with
     two exceptions. If no sequence is causal, the mask is returned unchanged. If all sequences are causal and the mask
-    is None, the result is [1, T, T]. For bool [B] on a GPU or under torch.compile, the exceptions do not apply, because
-    the flags are not read.
+    is None, the result is [1, T, T]. If `causal` is bool [B], the exceptions do not apply on a GPU and under
+    torch.compile, because there the flags are not read.
     """
     if isinstance(causal, Tensor) and causal.device.type == "cpu" and not torch.compiler.is_compiling():
         # Usually all sequences of a batch are causal, or no sequence is causal; then one mask [1, T, T] or no causal
@@ -209,9 +209,9 @@ def _fused_is_faster(query: Tensor, position_scores: Tensor | None, dropout: Dro
     inputs and was measured to be faster than separate operations.
 
     On the CPU, the fused kernel supports neither dropout nor gradients of the position scores: torch would use
-    operations slower than `attend_written_out`. In fp32 the kernel takes 0.4 to 1.0 times as long as separate
-    operations, but in bf16 up to 5 times as long. On a GPU, the kernel supports dropout and gradients of the position
-    scores. Unlike the separate operations, it stores no T x T probabilities. No times were measured on a GPU.
+    operations slower than `attend_written_out`. On the CPU, the kernel takes 0.4 to 1.0 times as long as separate
+    operations in fp32, and up to 5 times as long in bf16. On a GPU, the kernel supports dropout and gradients of the
+    position scores. Unlike the separate operations, it stores no T x T probabilities. No times were measured on a GPU.
     """
     if query.device.type != "cpu":
         return True

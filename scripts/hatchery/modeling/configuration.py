@@ -21,7 +21,7 @@ UNRESTRICTED: LayerWeightingName = "unrestricted"
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderSizes(Settings):
-    """Sizes and choices that the models of every family have."""
+    """Sizes and options of the architecture that the models of every family have."""
 
     DECIDED_BY: ClassVar[dict[str, str]] = {
         "vocab_size": "the tokenizer (its vocabulary_size)",
@@ -85,8 +85,8 @@ class EncoderSizes(Settings):
 
     @property
     def position_limit(self) -> int | None:
-        """Return the maximum number of tokens of an input, including special tokens; None without a limit (such as in
-        models with relative positions).
+        """Return the maximum number of tokens of an input, including special tokens; None if there is no limit, for
+        example in models with relative positions.
         """
         return self.max_position_embeddings
 

@@ -1,5 +1,5 @@
-"""Probability distributions over the entries of a vocabulary, computed from the counts of the entries in double
-precision, without PyTorch. Logarithms are in nats.
+"""Probability distributions over the entries of a vocabulary, computed from the entries' counts. The computation is in
+double precision and needs no PyTorch. Logarithms are in nats.
 
 Source: "A Natural Bias for Language Generation Models", Section 3; docs/papers/natural-bias.md, "The bias".
 """
@@ -45,8 +45,8 @@ def entropy(distribution: np.ndarray) -> float:
 
 
 def checked_counts(counts: ArrayLike) -> np.ndarray:
-    """Return the counts [V] as float64. Raises ModelError if a count is negative or not finite, or if there are no
-    counts.
+    """Return the counts [V] as float64. Raises ModelError if a count is negative or not finite, or if there is no
+    count.
     """
     values = np.asarray(counts, dtype=np.float64)
     if not values.size or not np.all(np.isfinite(values)) or values.min() < 0:

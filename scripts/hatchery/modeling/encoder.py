@@ -220,7 +220,7 @@ class LayeredEncoder(Encoder):
     def _embedded(
         self, input_ids: Tensor, mask: Tensor | None, causal: bool | Tensor | None
     ) -> tuple[Tensor, AttentionInputs]:
-        """Return the result of `embed`, in which the attention mask also hides later tokens in causal sequences."""
+        """Return the result of `embed`, with an attention mask that also hides later tokens in causal sequences."""
         embedded, inputs = self.embed(input_ids, mask)
         causal = self.causal if causal is None else causal
         mask = with_causal_mask(inputs.mask, causal, input_ids.shape[1], input_ids.device)
@@ -243,7 +243,8 @@ class LayeredEncoder(Encoder):
     ) -> tuple[list[Tensor], BlockSums | None]:
         """Return the states of the embedding and of `layers`, the first layers of the encoder.
 
-        If the layer weighting has weights between blocks, also return the sums of all blocks; else None.
+        Also return the sums of all blocks if the layer weighting has weights between blocks; otherwise, return None as
+        the second value.
         """
         outputs, sums = [embedded], None
         if self.weighting.between_blocks:

@@ -58,7 +58,7 @@ def forward_flops(config: ModelConfig, shape: PassShape) -> dict[str, float]:
 
 
 def training_flops(config: ModelConfig, shape: PassShape) -> float:
-    """Return the FLOPs of one forward and backward pass: three times the FLOPs of the forward products."""
+    """Return the FLOPs of one forward and backward pass: three times the FLOPs of the forward matrix products."""
     return (1 + BACKWARD_FACTOR) * plain_sum(forward_flops(config, shape).values())
 
 

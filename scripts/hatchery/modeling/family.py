@@ -36,7 +36,7 @@ class Modules(NamedTuple):
 
 @dataclass(frozen=True)
 class Exported:
-    """Names and sizes with which models of a family are exported for `transformers`."""
+    """Names of a family's exported classes and files for `transformers`, and default sizes of exported models."""
 
     module: str
     """Name, without suffix, of the modelling file in an exported folder. The file is made from the module of this name

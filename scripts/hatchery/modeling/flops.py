@@ -1,4 +1,5 @@
-"""Floating-point operations of a model: counted from its matrix products, or computed by published formulas.
+"""Floating-point operations (FLOPs) of a model. They are counted from its matrix products, or computed by published
+formulas.
 
 The count covers the matrix products of the modules; a multiplication and an addition are two operations. Norms,
 activations and softmax are not counted. Tests compare the count with torch's counter. The published formulas are from
@@ -120,8 +121,8 @@ def reduced_vocabulary_flops(
     of values, counts the output layer at every position, and counts the embedding lookup as a matrix product. The
     formula "code_without_projection" (Table 2 and parts of Tables 3 and 4) also omits the projection from the embedding
     size to the hidden size. The formula "printed" is printed in Appendix A; its feed-forward term lacks the sequence
-    length, which "complete" adds. `num_attention_heads` is the number in the study's tables, although all untied models
-    have 8 heads. Source: docs/papers/reduced-vocabulary.md, "FLOPs".
+    length. The formula "complete" adds this factor. `num_attention_heads` is the number in the study's tables, although
+    all untied models have 8 heads. Source: docs/papers/reduced-vocabulary.md, "FLOPs".
     """
     length, size, inner = sequence_length, hidden_size, intermediate_size
     lookup = vocabulary_rows * embedding_size

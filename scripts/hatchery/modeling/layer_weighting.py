@@ -78,8 +78,8 @@ class LayerMixture(nn.Module):
     """Combines the outputs of earlier layers into the inputs of the layers and, if `output_mixture` is true, into the
     input of the heads.
 
-    The consumers are the layers 1 to N, and the heads as consumer N + 1. `layer_weights[n - 1]` [n] are the logits of
-    consumer n over its n producers: the embedding output and the layers 1 to n - 1. With unrestricted weights,
+    The consumers 1 to N are the layers, and the consumer N + 1 is the heads. `layer_weights[n - 1]` [n] are the logits
+    of consumer n over its n producers: the embedding output and the layers 1 to n - 1. With unrestricted weights,
     `layer_weights[n - 1]` [n + 1] are the weights themselves: one for the embedding output, and one for the sum of each
     block 1 to n (two blocks per layer).
     """

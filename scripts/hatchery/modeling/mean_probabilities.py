@@ -10,8 +10,7 @@ from torch import Tensor, nn
 def mean_probabilities(logits: Sequence[Tensor]) -> Tensor:
     """Return the logarithm of the models' mean probabilities, fp32 [M, V], given the logits [M, V] of each model.
 
-    The models may pad the vocabulary to different sizes; an entry that a model does not have gets probability 0 from
-    this model.
+    The models may pad the vocabulary to different sizes; a model gives probability 0 to an entry that it does not have.
     """
     widest = max(one.shape[-1] for one in logits)
     found = [torch.log_softmax(one.float(), dim=-1) for one in logits]

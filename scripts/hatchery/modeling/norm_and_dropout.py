@@ -13,7 +13,7 @@ from hatchery.errors import ModelError
 
 
 def full_precision(tensor: Tensor) -> Tensor:
-    """Return `tensor` in fp32 if it is bf16 or fp16, otherwise unchanged."""
+    """Return `tensor` in fp32 if it is bf16 or fp16; otherwise, return it unchanged."""
     return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
 
 

@@ -87,9 +87,14 @@ def target_mean(targets: ArrayLike) -> Tensor:
 def marginal_bias(link: Link, targets: np.ndarray, n_outputs: int, smoothing: float = ADD_ONE) -> Tensor:
     """Return the initial bias, fp32 [n_outputs], of a task's output layer, from the targets of the training examples.
 
-    `targets` are class indices [n] or [n, T] for "softmax" (negative indices are ignored), 0 or 1 [n] for "binary", 0
-    or 1 [n, n_outputs] for "multi_label", and numbers [n] or [n, n_outputs] for "regression". Raises ModelError for
-    targets that do not fit the layer.
+    The value of `link` determines the form of `targets`:
+
+    - "softmax": class indices, [n] or [n, T]; negative indices are ignored.
+    - "binary": 0 or 1, [n].
+    - "multi_label": 0 or 1, [n, n_outputs].
+    - "regression": numbers, [n] or [n, n_outputs].
+
+    Raises ModelError for targets that do not fit the layer.
     """
     if link == "softmax":
         classes = targets[targets >= 0]
@@ -150,8 +155,8 @@ def check_output_bias(layer: OutputLayer, bias: Tensor) -> None:
 
 
 def check_weight_scale(layer: OutputLayer, scale: WeightScale) -> None:
-    """Raise ModelError if `scale` is infinite or a number of at most 0. Also raise ModelError if `scale` is not "own",
-    although the weights of `layer` are tied.
+    """Raise ModelError if `scale` is a number that is infinite or not above 0. Also raise ModelError if `layer` has
+    tied weights and `scale` is not "own".
     """
     if scale != "own" and output_weight(layer) is None:
         raise ModelError(
@@ -175,7 +180,7 @@ def scale_output_weight_(layer: OutputLayer, scale: WeightScale, seed: int, bias
     - "centred": the Frobenius norm of the matrix becomes the norm of `bias` after its mean is subtracted.
 
     The drawn matrix depends only on `seed`. `bias` contains no spare rows. Raises ModelError as `check_weight_scale`
-    does, and if the norm of `bias` is needed but 0.
+    does, and if the norm of `bias` determines the factor but is 0.
     """
     check_weight_scale(layer, scale)
     weight = output_weight(layer)

@@ -36,8 +36,8 @@ class PositionIndices(NamedTuple):
         return relative_embedding[self.first_row : self.first_row + self.n_rows]
 
     def of_queries_from(self, first: int, length: int) -> "PositionIndices":
-        """Return the indices for the queries from position `first` on; the score table has no rows for earlier queries,
-        and `length` is T.
+        """Return the indices for the queries from position `first` on. The score table of these indices has no rows for
+        earlier queries; `length` is T.
         """
         if first == 0:
             return self

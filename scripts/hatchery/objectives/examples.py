@@ -156,8 +156,8 @@ def sequences_of(
 
 
 class NextTokenExamples(PaddedExamples):
-    """Causal examples `[CLS] t1 .. tn [SEP]`, one or more pieces per sequence. [CLS] predicts t1, and tn predicts [SEP]
-    if the document ends after tn.
+    """Causal examples. A sequence has one or more pieces `[CLS] t1 .. tn [SEP]`. [CLS] predicts t1, and tn predicts
+    [SEP] if the document ends after tn.
 
     If the document continues after tn, the position of tn has no label. If `keeps_apart` is true, the pieces of a
     sequence do not attend to each other.
@@ -236,8 +236,8 @@ class Shifted(PaddedExamples):
 
 
 class TwoKinds(PaddedExamples):
-    """Masked and causal examples of a split: the first `len` indices are masked sequences, the indices from `len` to 2
-    * `len` - 1 are causal sequences.
+    """Masked and causal examples of a split. With n = len(self), the indices 0 to n - 1 are masked sequences, and the
+    indices n to 2 n - 1 are causal sequences.
     """
 
     def __init__(self, hidden: PaddedExamples, causal: PaddedExamples, counted_together: bool = False) -> None:
@@ -261,15 +261,17 @@ class TwoKinds(PaddedExamples):
         return self._hidden.same_in_every_epoch and self._causal.same_in_every_epoch
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
-        """Return the text of sequence `index`: a masked sequence if `index` is below `len(self)`, or else a causal
-        sequence."""
+        """Return the text of sequence `index`, which is a masked sequence if `index` is below `len(self)`, and a causal
+        sequence otherwise.
+        """
         if index >= len(self):
             return self._causal.texts(seed, epoch, index - len(self))
         return self._hidden.texts(seed, epoch, index)
 
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
-        """Return the example of sequence `index` in `epoch`: a masked sequence if `index` is below `len(self)`, or else
-        a causal sequence."""
+        """Return the example of sequence `index` in `epoch`. The sequence is masked if `index` is below `len(self)`,
+        and causal otherwise.
+        """
         if index >= len(self):
             return self._causal.example(seed, epoch, index - len(self))
         return self._hidden.example(seed, epoch, index, mask_rate)

@@ -1,9 +1,9 @@
 """Count the labels of each token id in training, for the initial bias of the output layer.
 
 Source: "A Natural Bias for Language Generation Models", Section 3; docs/papers/natural-bias.md, "The bias" and "Other
-objectives". The counted tokens are the labels of the loss: subwords, not words, and targets, not inputs. For masked
-models, the labels are counted in masked training examples. Counts of the text would differ, because masking of spans or
-whole words, shortened examples and reproduced errors of published code change the labels.
+objectives". The labels of the loss are counted: subwords instead of words, and predicted tokens instead of input
+tokens. For masked models, the labels are counted in masked training examples. Counts of the text would differ, because
+masking of spans or whole words, shortened examples and reproduced errors of published code change the labels.
 """
 
 from collections.abc import Iterable, Iterator

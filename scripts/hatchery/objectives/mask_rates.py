@@ -1,4 +1,5 @@
-"""Settings for random shares of masked tokens, for weights of labels, and for subwords that are hidden more often.
+"""Settings for random shares of masked tokens, for weights of labels, and for hiding some subwords more often than
+others.
 
 With a constant share of masked tokens, the objective is masked language modelling. If each sequence draws a share from
 0 to 1 and `weights` is `diffusion`, the objective is masked diffusion (Sahoo et al. 2024, arXiv:2406.07524; Shi et al.
@@ -7,7 +8,7 @@ With a constant share of masked tokens, the objective is masked language modelli
 In masked diffusion, the share is rate(t) for a uniform t from 0 to 1, and the loss of a masked token has the weight
 rate'(t) / rate(t). The function `rate` increases from 0 to 1. For any such function, the weighted sum of losses,
 averaged over t, is an upper bound of the negative log-likelihood of a text. With the shape `cosine`, small shares are
-more probable (arXiv:2509.05056 trains BabyLM models with this shape).
+more probable than large shares (arXiv:2509.05056 trains BabyLM models with this shape).
 
 The share of masked tokens may exceed the share of predicted tokens: then some masked tokens have no label (Wettig et
 al. 2023, "Should you mask 15% in masked language modeling?").

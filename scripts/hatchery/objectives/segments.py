@@ -53,7 +53,9 @@ class Segment:
         return self.end - self.start
 
     def first(self, n_tokens: int) -> Self:
-        """Return the first `n_tokens` tokens of the segment, or the segment itself if it is not longer."""
+        """Return a segment of the first `n_tokens` tokens; if this segment has at most `n_tokens` tokens, return it
+        unchanged.
+        """
         return self if n_tokens >= len(self) else replace(self, end=self.start + n_tokens)
 
     def split_at(self, offset: int) -> tuple[Self, Self]:

@@ -163,9 +163,9 @@ class SentencePairs:
 
     A and B together have at most `sequence_length` - 3 tokens or, with the probability `short_probability`, at most a
     smaller random number of tokens. A segment of one sentence cannot be divided into A and B. For such a segment, the
-    kind `document` draws B from another document. The kind `order` makes a sequence without B, and so does the kind
-    `document` if no other document was drawn. The label of a sequence without B is 0; as in LTG-BERT's code, this label
-    is noise. Raises TrainingError if `sequence_length` is below 5.
+    kind `document` draws B from another document. The kind `order` makes a sequence without B. The kind `document` also
+    makes a sequence without B if it has drawn no other document. The label of a sequence without B is 0; as in
+    LTG-BERT's code, this label is noise. Raises TrainingError if `sequence_length` is below 5.
     """
 
     def __init__(

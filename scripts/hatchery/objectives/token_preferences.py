@@ -2,11 +2,11 @@
 tokens to predict.
 
 `frequency` masks rare subwords more often (frequency-informed masking: arXiv:2509.05056 uses the rank of subwords;
-Hatchery uses a power of their count). `loss` and `accuracy` more often mask the subwords that the current model
-predicts badly: the soft and the hard metric of adaptive masked language modelling (AMLM, Edman & Fraser 2025,
-arXiv:2510.20475). The AMLM paper specifies updates every 200 batches and normalisation within each sequence; the
-formulas are inferred. Probabilities are at most 1; if some probabilities are limited to 1, all other probabilities are
-raised so that the mean does not change.
+Hatchery uses a power of their count). With `loss` and `accuracy`, a subword is masked more often if the current model
+predicts it badly. These two preferences are the soft and the hard metric of adaptive masked language modelling (AMLM,
+Edman & Fraser 2025, arXiv:2510.20475). The AMLM paper specifies updates every 200 batches and normalisation within each
+sequence, but no formulas; Hatchery's formulas are inferred. Probabilities are at most 1; if some probabilities are
+limited to 1, all other probabilities are raised so that the mean does not change.
 """
 
 from dataclasses import dataclass, replace
@@ -87,7 +87,7 @@ def chosen(ids: np.ndarray, choice: np.ndarray, preferences: np.ndarray, rate: f
 
 
 def hidden(ids: np.ndarray, where: np.ndarray, shown: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return input ids and labels. Where `where` bool [n] is True, the input id is the replacement in `shown`, and the
-    label is the original id.
+    """Return input ids and labels of `ids`. Where `where` bool [n] is True, the input id is the replacement in `shown`,
+    and the label is the original id. All other tokens keep their id and have no label.
     """
     return np.where(where, shown, ids), np.where(where, ids, UNLABELLED)

@@ -41,10 +41,10 @@ class TranslationPairs:
     ) -> None:
         """`longest` is the maximum number of tokens of a sentence, end token included.
 
-        Pairs with a sentence without tokens are omitted. If `filtered` is true, sentence pairs are also omitted if one
-        of the sentences is too long, or if the lengths of the two sentences differ too much. If `filtered` is false,
-        sentences that are too long are truncated. Raises TrainingError for a document that is not a pair and, if
-        `filtered` is true, if all pairs are omitted.
+        A pair is omitted if one of its sentences has no tokens. If `filtered` is true, a pair is also omitted if one of
+        its sentences is too long, or if the lengths of its two sentences differ too much. If `filtered` is false,
+        sentences that are too long are truncated. Raises TrainingError for a document that is not a pair. If `filtered`
+        is true, also raises TrainingError if all pairs are omitted.
         """
         self._documents, self._special, self._longest = documents, special, longest
         self._backward = rules.direction == "backward"

@@ -2,8 +2,8 @@
 
 A batch is a function of the seed and the step, so drawing ahead does not change the results. By default, a thread of
 the training process draws batches. For fast devices, worker processes can draw them instead. Workers are forked, so
-they share the memory-mapped shards. Workers end with the training, also after an error or a kill. For training on a
-GPU, this module copies the batches to page-locked memory.
+they share the memory-mapped shards. Workers end when the training process ends, even after an error or a kill. For
+training on a GPU, this module copies the batches to page-locked memory.
 """
 
 import signal
@@ -60,7 +60,9 @@ class StepBatch:
 
 
 class TrainingBatches:
-    """Batches of each training step for one process; `examples_of_length` returns examples by sequence length."""
+    """Batches of each training step for one process. The function `examples_of_length` returns the examples of a given
+    sequence length.
+    """
 
     def __init__(
         self,

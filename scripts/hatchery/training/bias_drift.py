@@ -1,8 +1,8 @@
 """Distance of the output layer's bias from its initial value and from the unigram distribution.
 
-Source: docs/papers/natural-bias.md, "Drift of the bias". The KL divergence is measured in both directions. Because
-softmax ignores a constant that is added to the bias, the norm is also measured after subtracting the bias's mean.
-Padding entries of the vocabulary are left out.
+Source: docs/papers/natural-bias.md, "Drift of the bias". The KL divergence between the unigram distribution and the
+softmax of the bias is measured in both directions. The norm of the bias is also measured after subtracting the bias's
+mean, because softmax ignores a constant that is added to the bias. Padding entries of the vocabulary are left out.
 """
 
 from typing import TYPE_CHECKING
@@ -32,7 +32,9 @@ omega is the unigram distribution, b is the current bias, and b_0 is the initial
 
 
 class BiasDrift:
-    """Measures the distance of a model's output bias from its initial value and from the unigram distribution."""
+    """Measures the norm of a model's output bias, and the distance of the bias from its initial value and from the
+    unigram distribution.
+    """
 
     def __init__(self, model: LanguageModel, unigram: np.ndarray) -> None:
         """`model` is on the CPU and has the run's initial bias; `unigram` is fp64 [V], with values above 0."""

@@ -53,9 +53,7 @@ States = Mapping[Any, Mapping[str, Tensor]]
 
 @dataclass(frozen=True)
 class Position:
-    """The number of a run's finished steps, the number of tokens (without padding) in these steps, and the number of
-    words in these steps.
-    """
+    """The number of a run's finished steps, and the numbers of tokens (without padding) and of words in these steps."""
 
     step: int
     tokens: int
@@ -109,9 +107,9 @@ def take_snapshot(
 def save_checkpoint(run_folder: Path, position: Position, snapshot: Snapshot, metrics: str) -> Path:
     """Write the checkpoint `step_<position.step>` under a temporary name and rename it; return its folder.
 
-    If the process is killed during the call, the folder is absent or complete. Only a folder that was to replace an
-    existing folder may be damaged, which the checksums show. Raises CheckpointError if the checkpoint cannot be written
-    (full disk, missing rights).
+    If the process is killed during the call, the folder is absent or complete, unless it replaces an existing folder.
+    In this case, the folder may be damaged, and its checksums show the damage. Raises CheckpointError if the checkpoint
+    cannot be written (full disk, missing rights).
     """
     target = checkpoint_folder(run_folder, position.step)
     partial = _partial(target)
@@ -150,8 +148,8 @@ def prune_checkpoints(run_folder: Path, keep: int, milestones: Collection[int] =
 
 
 def milestone_steps(fractions: Sequence[float], steps: int) -> tuple[int, ...]:
-    """Return the milestone steps of a run of `steps` steps: the step (at least 1) nearest to each of the `fractions` of
-    the run, sorted, without duplicates; empty if `steps` is 0.
+    """Return the milestone steps of a run of `steps` steps: for each of the `fractions` of the run, the nearest step,
+    which is at least 1. The result is sorted and without duplicates; it is empty if `steps` is 0.
     """
     if steps == 0:
         return ()
@@ -222,8 +220,8 @@ def _newest_whole(run_folder: Path) -> Path | None:
 def _first_lost(
     run_folder: Path, newest: int, milestones: Collection[int], required: Collection[int]
 ) -> tuple[int, str] | None:
-    """Return the first step before `newest` whose checkpoint is damaged or missing, and the reason; None without such a
-    step.
+    """Return the first step before `newest` whose checkpoint is damaged or missing, and the reason; None if there is no
+    such step.
 
     Checkpoints of `required` must exist; checkpoints of `milestones` are verified only if they exist.
     """

@@ -30,8 +30,8 @@ MOST_VARIANTS = 64
 
 
 def chosen_compilation(choice: CompilationChoice, device: torch.device, pays: bool) -> Compilation:
-    """Return the kind of compilation for the setting `choice` on `device`; `pays` is True if the work is so long that
-    compilation saves time.
+    """Return the kind of compilation for the setting `choice` on `device`. `pays` is True if the work takes so long
+    that compilation saves time.
     """
     if choice != "auto":
         return choice

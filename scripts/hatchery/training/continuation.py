@@ -35,8 +35,8 @@ RAW_WEIGHTS_FOLDER = "raw_weights"
 
 
 def check_initial_model(settings: PretrainSettings, initial: Path | None, tokenizer: Path) -> None:
-    """Check that the initial model has the run's vocabulary, the milestone that the settings name and, to continue its
-    training, a usable training state.
+    """Check that the initial model has the run's vocabulary and the milestone that the settings name. If the run
+    continues the initial model's training, also check that the model has a usable training state.
 
     `initial` and `tokenizer` are manifests. Raises ConfigError for a mismatch, ManifestError for a damaged model, and
     CheckpointError for an unreadable training state.
@@ -138,8 +138,8 @@ def initial_measures(settings: PretrainSettings, initial: Path) -> dict[str, Any
     """Return the manifest's entry for the initial model's training; counts are null if this model was imported.
 
     With `take: training`, the run's own counts include the steps and tokens of the initial model's training. With
-    `take: weights`, the run's own counts exclude them. `left_out_steps` and `left_out_tokens` count still earlier
-    trainings, which the counts of the initial model's training exclude.
+    `take: weights`, the run's own counts exclude them. `left_out_steps` and `left_out_tokens` are the counts of
+    trainings before the initial model's training, which the initial model's own counts exclude.
     """
     assert settings.initialise_from is not None
     take, manifest = settings.initialise_from.take, read_manifest(initial)

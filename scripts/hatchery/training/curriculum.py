@@ -4,9 +4,9 @@ Every epoch contains every sequence once, so the number of words per epoch does 
 sum of two numbers. The first number is the rank of their difficulty, divided by the number of sequences in the epoch.
 The second is a random number from 0 to `spread`. With `spread` 0, the order depends only on the difficulty. With
 `spread` 1, a sequence may move by up to the length of the epoch. The order is a function of seed and epoch, so a
-resumed run continues exactly. Difficulties are computed before the first epoch of a sequence length. Sources: Bengio et
-al. 2009 (word frequency) and Platanios et al. 2019, arXiv:1903.09848 (`length`, `rarity`). The difficulty of a packed
-sequence is computed over all its texts.
+resumed run continues with the same order. Difficulties are computed before the first epoch of a sequence length.
+Sources: Bengio et al. 2009 (word frequency) and Platanios et al. 2019, arXiv:1903.09848 (`length`, `rarity`). The
+difficulty of a packed sequence is computed over all its texts.
 """
 
 from collections.abc import Callable
@@ -39,8 +39,9 @@ class Curriculum(DataOrder):
         examples_of_length: Callable[[int], Any],
         measure: Measure | None = None,
     ) -> None:
-        """`measure` computes difficulties from a model, a word list or a column of the corpus; None computes the
-        difficulty `settings.by` from the text."""
+        """`measure` computes difficulties from a model, a word list or a column of the corpus. If `measure` is None,
+        the difficulty `settings.by` is computed from the text.
+        """
         super().__init__(plan, seed, examples_of_length)
         self.settings, self.measure = settings, measure
         self._ordered = lru_cache(maxsize=4)(self._order_of)

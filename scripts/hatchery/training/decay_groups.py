@@ -2,9 +2,10 @@
 
 The default follows the code of the BabyLM models (ELC-BERT): weight decay applies to weight matrices, but not to
 biases, layer norms, embeddings, layer weights and learned scales. A word embedding that is tied to the output layer
-counts as an embedding. LTG-BERT's BNC code decays the tied matrix with the head (docs/papers/ltg-bert.md, "Optimiser").
-GPT-BERT's code decays all parameters except biases and norms (docs/papers/gpt-bert.md, "Training"). The
-reduced-vocabulary study decays all parameters (docs/papers/reduced-vocabulary.md, "Differences").
+counts as an embedding. In LTG-BERT's BNC code, the tied matrix counts as part of the head and has weight decay
+(docs/papers/ltg-bert.md, "Optimiser"). In GPT-BERT's code, all parameters except biases and norms have weight decay
+(docs/papers/gpt-bert.md, "Training"). In the reduced-vocabulary study, all parameters have weight decay
+(docs/papers/reduced-vocabulary.md, "Differences").
 """
 
 from typing import Any, Literal

@@ -35,7 +35,7 @@ EVALUATION_SEED = 20_231_106
 
 
 def development_examples(tokens: Path, settings: PretrainSettings) -> Examples | None:
-    """Return the development examples, with the run's first sequence length at all steps; None without development
+    """Return the development examples, which have the run's first sequence length at all steps; None if there are no
     examples.
 
     There are no examples if the corpus has no development split, if this split is empty, or if
@@ -50,9 +50,10 @@ def development_examples(tokens: Path, settings: PretrainSettings) -> Examples |
 
 
 def development_tokens_per_byte(tokens: Path, objective: Objective) -> float | None:
-    """Return the number of development tokens that can be predicted, per byte of the text that these tokens represent.
+    """Return the number of predictable development tokens, divided by the number of bytes of the text that these tokens
+    represent.
 
-    Return None without a development split, and for an objective whose bits per byte are undefined.
+    Return None if there is no development split, and for an objective whose bits per byte are undefined.
     """
     has_split = DEVELOPMENT_SPLIT in shards_by_split(read_manifest(tokens), TOKEN_SHARDS)
     if not has_split or not objective.settings.predicts_text_alone:

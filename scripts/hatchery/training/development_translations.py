@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 class TranslatedSet(DevelopmentSet):
-    """Development sentence pairs that a translation run scores. Source sentences, at most a given number, are also
-    translated. The sentence pairs are divided among the processes.
+    """Development sentence pairs that a translation run scores. The source sentences are also translated, up to a given
+    number. The sentence pairs are divided among the processes.
 
     Sources with more tokens than the sequence length are truncated. A reference translation is decoded from the tokens
     of the target, because a run reads its text only as tokens. So the reference lacks characters outside the

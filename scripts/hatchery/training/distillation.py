@@ -36,7 +36,7 @@ from hatchery.training.step_plan import StepPlan
 
 
 class Teachers:
-    """Finished models that predict the labels of a batch."""
+    """The teachers of a run: finished models that predict the labels of a batch."""
 
     def __init__(self, models: Sequence[LanguageModel], device: torch.device, precision: Precision) -> None:
         self._models = [model.eval().requires_grad_(False).to(device) for model in models]
@@ -64,8 +64,10 @@ class Teachers:
 
 
 class DistilledObjective(Objective):
-    """An objective for the training loop, whose loss is the loss of distillation. Examples, target counts and pass
-    shapes are those of the wrapped objective. Development text is scored by the wrapped objective itself."""
+    """An objective for the training loop, whose loss is the loss of distillation. The wrapped objective makes the
+    examples, counts the targets and computes the shapes of forward passes. Development text is scored by the wrapped
+    objective itself.
+    """
 
     def __init__(self, objective: Objective, teachers: Teachers, distillation: DistillationSettings) -> None:
         super().__init__(objective.settings)
@@ -93,11 +95,11 @@ class DistilledObjective(Objective):
         return self.objective.examples(shards, sequence_length)
 
     def target_counts(self, shards: TokenShards) -> np.ndarray:
-        """Return the target counts of the wrapped objective: int64 [V]."""
+        """Return the number of targets of each token id, counted by the wrapped objective: int64 [V]."""
         return self.objective.target_counts(shards)
 
     def pass_shape(self, part: dict[str, Tensor], labelled_per_sequence: float) -> PassShape:
-        """Return the pass shape of the wrapped objective."""
+        """Return the shape of a micro-batch's forward pass, computed by the wrapped objective."""
         return self.objective.pass_shape(part, labelled_per_sequence)
 
 

@@ -1,4 +1,4 @@
-"""Early stopping by development scores, and the weights with a run's best score.
+"""Early stopping by development scores, and the weights at a run's best score.
 
 Stopping is a function of the scores in the metrics, so a resumed run and all processes of a run stop at the same step.
 The best weights are saved in the checkpoints, so they survive a kill.
@@ -23,8 +23,8 @@ BEST = "best_weights::"
 
 
 class EarlyStopping(Watcher):
-    """The best evaluation of a run so far. With `export: best`, one process also keeps a copy of the weights at that
-    step in main memory.
+    """The best evaluation of a run so far. With `export: best`, one process also keeps a copy of the weights at this
+    evaluation in main memory.
     """
 
     def __init__(
@@ -46,7 +46,9 @@ class EarlyStopping(Watcher):
 
     @torch.no_grad()
     def scores(self, step: int, engine: "Engine") -> dict[str, float]:
-        """Return the development scores, and copy the weights if the score for early stopping is the best so far."""
+        """Return the development scores. With `export: best`, also copy the weights if the score for early stopping is
+        the best so far.
+        """
         scores = self.development.scores(step, engine)
         # Step 0 does not count, because the initial weights are not exported.
         if step and self.note(step, scores) and self.settings.export == "best":

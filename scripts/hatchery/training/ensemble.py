@@ -23,8 +23,8 @@ FOLDER = "members"
 def check_ensembles(ensemble: bool, inputs: Inputs) -> None:
     """Raise ConfigError for inputs that contradict the setting `ensemble`.
 
-    Errors are: members without `ensemble`, fewer than two members, a member with another tokenizer than the run, and an
-    ensemble as an input that must be a single model.
+    Such inputs are: members although `ensemble` is false, fewer than two members, a member with another tokenizer than
+    the run, and an ensemble as an input that must be a single model.
     """
     if bool(inputs.members) != ensemble or len(inputs.members) == 1:
         raise ConfigError(

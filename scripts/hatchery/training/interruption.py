@@ -53,8 +53,9 @@ def ask_queue(job: str) -> str | None:
 
 @dataclass(frozen=True)
 class Deadline:
-    """A time limit: the time `at` on the clock `time.monotonic()`, and the seconds reserved for stopping before
-    `at`."""
+    """A time limit: the time `at` on the clock `time.monotonic()`, and the number of seconds before `at` that are
+    reserved for stopping.
+    """
 
     at: float
     grace_seconds: float
@@ -70,9 +71,9 @@ class Deadline:
         """Return the earlier of two limits, the time limit of the settings and the end of the Slurm job; None if there
         is neither limit.
 
-        The end of the Slurm job is SLURM_JOB_END_TIME (seconds since 1970) or, without this variable, now plus
-        `time_left(job id)`. Later changes of Slurm's time limit have no effect. Raises ConfigError for an invalid
-        value.
+        The end of the Slurm job is SLURM_JOB_END_TIME (seconds since 1970). Without this variable, the end is the
+        current time plus `time_left(job id)`. Later changes of Slurm's time limit have no effect. Raises ConfigError
+        for an invalid value.
         """
         remaining: list[tuple[float, float]] = []
         if time_limit_minutes is not None:
@@ -196,8 +197,8 @@ class StopRequest:
         return self.signal_name is not None or self._limit_is_near or self._is_claimed()
 
     def step_finished(self) -> None:
-        """Record the end of a step, its evaluation and its checkpoint. The longest of the recent steps predicts the
-        duration of the next step.
+        """Record the end of a step, which includes the step's evaluation and checkpoint. The longest of the recent
+        steps predicts the duration of the next step.
         """
         now = time.monotonic()
         self._step_seconds.append(now - self._step_began)

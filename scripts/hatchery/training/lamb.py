@@ -118,8 +118,9 @@ def add_weight_decay(
 
 
 def _trust_ratios(parameters: Sequence[Tensor], updates: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Return the trust ratio `||p|| / ||u||` of each tensor, zero-dimensional; 1 if a norm is zero (a tensor that
-    starts at zero)."""
+    """Return the trust ratio `||p|| / ||u||` of each tensor, zero-dimensional; 1 if a norm is zero, for example for a
+    tensor that starts at zero.
+    """
     parameter_norms = torch.stack(torch._foreach_norm(list(parameters)))
     update_norms = torch.stack(torch._foreach_norm(list(updates)))
     usable = (parameter_norms > 0) & (update_norms > 0)

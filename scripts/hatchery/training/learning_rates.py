@@ -22,7 +22,7 @@ def learning_rate(peak: float, schedule: ScheduleSettings, step: int, steps: int
 
 
 def learning_rate_factor(schedule: ScheduleSettings, step: int, steps: int) -> float:
-    """Return the learning rate of step number `step` (from 0) divided by its peak: 0 to 1.
+    """Return the learning rate of step number `step` (from 0), divided by the peak learning rate: 0 to 1.
 
     After the warm-up, `cosine` and `linear` fall to `final_fraction`, and `constant` stays at the peak.
     `linear_as_published` is the product of the warm-up and a decay over all steps; it ends near 0 for any

@@ -37,9 +37,9 @@ def train(
 ) -> None:
     """Train from the position of `record` to the last step of the loader's plan, or until a watcher ends the run.
 
-    `request` asks to stop, by default after SIGTERM, SIGUSR1 or Ctrl-C. Raises TrainingInterrupted after such a
-    request, with a checkpoint saved. Raises TrainingError if the loss has diverged, if a loss, gradient norm or score
-    is not finite, or if a batch has no labels.
+    `request` asks to stop, by default after SIGTERM, SIGUSR1 or Ctrl-C. After such a request, saves a checkpoint and
+    raises TrainingInterrupted. Raises TrainingError if the loss has diverged, if a loss, gradient norm or score is not
+    finite, or if a batch has no labels.
     """
     batches = loader.batches
     plan, seed, average = batches.plan, batches.seed, batches.plan.settings.loss_average

@@ -1,5 +1,5 @@
-"""Difficulties of sequences from a finished model, a word list or a column of the corpus, for the data order of a
-curriculum.
+"""Difficulties of sequences, for the data order of a curriculum. They are computed from a finished model, from a word
+list, or from a column of the corpus.
 
 Every attempt of a run computes the difficulties again. Losses are computed on the CPU in float32, so a resumed run has
 the same data order on the same machine. Source of difficulty by a model's loss: Hacohen and Weinshall 2019,
@@ -100,7 +100,8 @@ class WordValues:
     """Difficulty by the mean value of a sequence's words in a user's table, such as the age of acquisition of the
     words.
 
-    Words without a value do not count; a sequence without any word of the table gets the mean over the other sequences.
+    Words that are not in the table do not count. A sequence without any word of the table gets the mean of the
+    difficulties of all other sequences.
     """
 
     source: Path

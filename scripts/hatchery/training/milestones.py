@@ -33,7 +33,7 @@ def mark_name(words: int) -> str:
 
 
 def words_of_mark(name: str) -> int:
-    """Return the number of words of a word milestone from its name (see `mark_name`)."""
+    """Return the number of words of the word milestone called `name` (see `mark_name`)."""
     digits = name.removeprefix("chck_")
     return int(digits.rstrip("KM")) * {"M": 1_000_000, "K": 1_000}.get(digits[-1], 1)
 

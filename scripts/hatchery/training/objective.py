@@ -61,23 +61,25 @@ class ObjectiveKeys(Settings):
         return self.kinds[0] == "causal"
 
     def mask_rate(self, progress: float) -> float | None:
-        """Return the share of masked tokens at `progress`, the share (0 to 1) of finished steps; None without masks."""
+        """Return the share of masked tokens at `progress`, the share (0 to 1) of finished steps. Return None if the
+        objective masks no tokens.
+        """
         return None
 
     def labelled_share_at(self, mask_rate: float | None) -> float:
-        """Return the share of positions with a label, if the share of masked tokens is `mask_rate`."""
+        """Return the share of positions that have a label if the share of masked tokens is `mask_rate`."""
         return 1.0
 
     def sequences_of_kinds(self, batch_size: int) -> tuple[int, ...]:
         """Return the number of sequences of each kind (masked, causal) in a batch; most objectives have one kind.
 
-        The sequences of each kind read the text from their own position.
+        Each kind has its own position in the text: its sequences read the text independently of the other kinds.
         """
         return (batch_size,)
 
     @property
     def learned(self) -> tuple[ModelKind, ...]:
-        """Uses, among `kinds` (such as masked and causal), for which the model was trained; the first use is the
+        """Uses (such as masked and causal) for which the model was trained, selected from `kinds`; the first use is the
         default.
         """
         return self.kinds
@@ -109,8 +111,8 @@ class ObjectiveKeys(Settings):
         return 1
 
     def early_evaluations_at(self, interval: int) -> tuple[int, ...]:
-        """Return the steps before step `interval` after which development text is also scored; step 0 is before
-        training.
+        """Return additional steps after which development text is scored. All of them are before step `interval`; step
+        0 is before training.
         """
         return ()
 

@@ -49,8 +49,9 @@ def prepare_output_(
 
     `make_examples` returns the training examples of the first sequence length. `count_corpus` counts the possible
     targets of `shards`, the training split. If `show` is true, progress is shown. If `settings.kind` is not "unigram"
-    and `settings.report` is not set, there are no entries, and `make_examples` is not called. Raises ModelError if the
-    settings do not fit the model (tied matrix, no bias), and TrainingError if there is nothing to count.
+    and `settings.report` is not set, `make_examples` is not called, and the returned mapping is empty. Raises
+    ModelError if the settings do not fit the model (tied matrix, no bias), and TrainingError if there is no target to
+    count.
     """
     head = model.head
     # Check before the counting of labels, which may take a minute, so that an error is raised at once.

@@ -83,8 +83,8 @@ class OwnModel(nn.Module):
 
     @property
     def longest_input(self) -> int | None:
-        """Maximum number of tokens of an input: the attribute `longest_input` of the module; None without this
-        attribute.
+        """Maximum number of tokens of an input: the attribute `longest_input` of the module; None if the module does
+        not have this attribute.
 
         Raises ConfigError if the attribute is not a positive integer.
         """
@@ -145,8 +145,8 @@ def may_read(input_ids: Tensor, attention_mask: Tensor | None, causal: Tensor | 
 def own_model(make: MakeModule | nn.Module, vocabulary_size: int, seed: int = 0) -> OwnModel:
     """Return the user's module, or the module that the function `make` returns for `vocabulary_size`, as a model.
 
-    `seed` draws the initial weights if `make` is a function. Raises ConfigError for a value that is not a module, and
-    for a module without trainable parameters.
+    If `make` is a function, it is called with torch's random generator seeded by `seed`, so `seed` determines the
+    initial weights. Raises ConfigError for a value that is not a module, and for a module without trainable parameters.
     """
     if isinstance(make, nn.Module):
         module = make

@@ -1,4 +1,4 @@
-"""The arithmetic of a run: fp32, or bf16 or fp16 by autocast; and the loss scaling of fp16.
+"""The arithmetic of a run (fp32, or autocast to bf16 or fp16), and the loss scaling of fp16.
 
 Loss scaling keeps small fp16 gradients above zero. Parameters and optimiser state are fp32 in all precisions. LTG-BERT
 and ELC-BERT used fp16 with dynamic loss scaling (docs/papers/ltg-bert.md, "Differences"). The scale depends only on

@@ -54,8 +54,9 @@ def prepare_device(device: torch.device, threads: int | None, compiled: bool = F
     """Set the number of CPU threads; on a CPU, also make torch deterministic and keep freed memory for reuse.
 
     If `compiled` is true, torch's compiler is also made deterministic. On CUDA, training is not deterministic, because
-    determinism costs speed. In its deterministic mode, torch would also fill every new tensor with values, to expose
-    reads of uninitialised memory. This filling is switched off, because it costs a pass over every new tensor.
+    determinism costs speed. By default, torch's deterministic mode also fills every new tensor with values, to expose
+    reads of uninitialised memory. This function switches the filling off, because it costs a pass over every new
+    tensor.
     """
     if threads is not None:
         torch.set_num_threads(threads)
@@ -151,7 +152,7 @@ def process_group(
     store: torch.distributed.Store | None = None,
     shares_state: bool = True,
 ) -> Iterator[None]:
-    """Open torch's process group during the `with` block; a `store` of None makes a new store.
+    """Open torch's process group during the `with` block. If `store` is None, a new store is made.
 
     If `shares_state` is false, the optimiser state is not sharded; a single process on a CPU then gets a group without
     threads, which sends nothing. Gloo is not used in this case, because it may fail to start its threads and then hang

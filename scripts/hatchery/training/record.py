@@ -122,7 +122,7 @@ class RunRecord:
         return step % self._read_interval == 0
 
     def count(self, batch: StepBatch, engine: Engine, objective: Objective) -> None:
-        """Add the FLOPs and tokens of a submitted step to the speed.
+        """Add the FLOPs and tokens of a submitted step to the sums from which speed is computed.
 
         The sums over all processes are estimated as this process's FLOPs and tokens times the number of processes,
         because all processes read a similar amount of text.
@@ -212,7 +212,7 @@ class RunRecord:
 
 
 def _fields(row: Mapping[str, float], volatile: Mapping[str, float | None]) -> dict[str, str]:
-    """Return the fields of the progress line; empty without a new speed, so that the line changes rarely."""
+    """Return the fields of the progress line; empty if no new speed was measured, so that the line changes rarely."""
     if not volatile:
         return {}
     fields = {"loss": f"{row['loss']:.3f}", "tokens/s": f"{volatile['tokens_per_second']:,.0f}"}

@@ -132,9 +132,7 @@ def train_run(
 
 
 def _require_sharing(stage: int, precision: Precision) -> None:
-    """Raise ConfigError for fp16 above ZeRO stage 0. The check is possible only when the device is known, because the
-    device determines the precision "auto".
-    """
+    """Raise ConfigError for fp16 above ZeRO stage 0."""
     if stage > 0 and precision.scaler is not None:
         raise ConfigError(
             f"runtime.zero_stage: got {stage}, only 0 is possible in fp16, whose loss scale needs unsharded gradients; "

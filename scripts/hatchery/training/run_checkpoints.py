@@ -44,8 +44,8 @@ class RunCheckpoints:
     ) -> None:
         """Keep the checkpoints of the steps in `milestones` and `required`.
 
-        Steps in `required` without a checkpoint are trained again. Before a checkpoint is written, `lease`, the right
-        to write into `folder`, is verified, and `check_inputs` raises an error if the run's inputs have changed.
+        A step in `required` whose checkpoint is missing is trained again. Before a checkpoint is written, `lease`, the
+        right to write into `folder`, is verified, and `check_inputs` raises an error if the run's inputs have changed.
         """
         self.folder, self.runtime, self.is_first = folder, runtime, topology.is_first
         self.milestones = tuple(sorted({*milestones, *required}))
@@ -54,8 +54,8 @@ class RunCheckpoints:
         self._writer = CheckpointWriter(folder, keep, self.milestones, background) if self.is_first else None
 
     def newest(self, after: int = 0) -> Path | None:
-        """Return the newest undamaged checkpoint of the run; None without checkpoints. All processes return the same
-        checkpoint.
+        """Return the newest undamaged checkpoint of the run; None if there is no undamaged checkpoint. All processes
+        return the same checkpoint.
 
         If the run continues another run after step `after`, checkpoints up to this step do not exist and are not
         required.

@@ -83,7 +83,7 @@ class Sign:
 
 
 def read_sign(lock: Path) -> Sign | None:
-    """Return the content of `lock`; None without an owner, or while the file is being written."""
+    """Return the content of `lock`; None if the folder has no owner, or while the file is being written."""
     try:
         value = json.loads(lock.read_text(encoding="utf-8"))
         return Sign(Owner(**value["owner"]), int(value["beat"]))
@@ -220,13 +220,15 @@ def run_folder_name(settings: Mapping[str, Any], inputs: Mapping[str, str]) -> s
 
 
 def _is_unused(folder: Path) -> bool:
-    """Return whether a run folder contains only a lock, which means that nothing was trained in it."""
+    """Return whether a run folder contains at most a lock and a stop request, so that no training has begun in it."""
     return {path.name for path in folder.iterdir()} <= {"lock", WANTED}
 
 
 def clear_finished(checkpoints: Path, finished: Container[str]) -> Iterator[Path]:
-    """Remove folders of finished or never started runs, and remainders of killed removals, from `checkpoints`, the
-    folder of all run folders; yield the removed folders.
+    """Remove folders of unneeded runs from `checkpoints`, the folder of all run folders; yield the removed folders.
+
+    A run is unneeded if its model exists, or if its training has not begun. Folders that a killed removal has left are
+    also removed.
 
     `finished` contains the folder names of runs whose models exist. Folders from which a run can continue, and folders
     that another process owns, are kept.
@@ -305,7 +307,9 @@ def _open(folder: Path, lock: Path) -> int:
 
 
 def _try_lock(descriptor: int) -> bool | None:
-    """Return True if this process now has the file lock, False if another process has it, None without file locks."""
+    """Return True if this process now has the file lock, False if another process has it, and None if file locks are
+    not supported.
+    """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -159,7 +159,9 @@ class RunParts:
         return record
 
     def stop_request(self, device: torch.device, lease: RunLease | None) -> StopRequest:
-        """Return the stop request: by a signal, the time limit, or another attempt that needs the run folder."""
+        """Return the stop request, which a signal, the time limit, or another attempt that needs the run folder can
+        make.
+        """
         options, topology = self.options, self.topology
         # Only the first process has a deadline, because all processes stop together. Otherwise thousands of processes
         # would query Slurm's controller at once.

@@ -234,7 +234,7 @@ class TrainingSettings(Settings):
 
     @property
     def words_budget(self) -> int | None:
-        """Number of words of the budget; None without a budget in words."""
+        """Number of words of the budget; None if the settings contain no budget in words."""
         return None if self.budget is None else self.budget.words
 
     def with_steps(self, steps: int) -> Self:

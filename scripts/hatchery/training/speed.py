@@ -129,14 +129,14 @@ def keep_freed_memory() -> None:
 
 
 class KeptMemory:
-    """Returns freed memory to the kernel if this process grows too much."""
+    """Returns freed memory to the kernel if the memory of this process grows too much."""
 
     def __init__(self) -> None:
         self._steps, self._limit = 0, float("inf")
 
     def step_finished(self) -> None:
-        """Count a step; at intervals, return freed memory if the process exceeds `GROWTH` times its size after
-        `FIRST_STEPS` steps.
+        """Count a step. At intervals, return freed memory if the resident memory of the process exceeds `GROWTH` times
+        its value after `FIRST_STEPS` steps.
         """
         self._steps += 1
         if self._steps == FIRST_STEPS:

@@ -47,8 +47,8 @@ class TensorBoardSink:
 
 
 class TrackioSink:
-    """A run of trackio's project "hatchery", in `folder` or, if the environment variable TRACKIO_DIR is set, in the
-    folder that it names.
+    """A run of trackio's project "hatchery". It is stored in the folder that the environment variable TRACKIO_DIR names
+    or, if this variable is not set, in `folder`.
     """
 
     def __init__(self, folder: Path, run: str, after_step: int) -> None:
@@ -103,7 +103,7 @@ class Sinks:
         self._sinks = dict(sinks or {})
 
     def log(self, step: int, values: Mapping[str, Any]) -> None:
-        """Write `values` to every sink. Values that are not numbers (an unknown MFU) are omitted."""
+        """Write `values` to every sink. Values that are not numbers are omitted, for example an unknown MFU."""
         numbers = {name: value for name, value in values.items() if isinstance(value, int | float) and name != "step"}
         self._ask_each(lambda sink: sink.log(step, numbers))
 

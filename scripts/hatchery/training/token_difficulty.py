@@ -2,9 +2,10 @@
 modelling).
 
 Source: Edman & Fraser 2025, arXiv:2510.20475: every 200 batches, a subword's difficulty becomes a weighted mean of its
-previous difficulty and its recent difficulty. The paper does not specify the recent difficulty. Here (inferred), it is
-the mean loss of the n predictions since the last update or, with `by: accuracy`, (number of wrong predictions + 1) / (n
-+ 2). A subword without a label since the last update keeps its difficulty (inferred).
+previous difficulty and its recent difficulty. The paper does not specify the recent difficulty. We inferred that the
+recent difficulty is the mean loss of the n predictions of the subword since the last update. With `by: accuracy`, the
+recent difficulty is (number of wrong predictions + 1) / (n + 2). We also inferred that a subword without a prediction
+since the last update keeps its difficulty.
 
 Losses are summed as integers, in millionths of a nat, so that the sums depend neither on the order of additions on a
 GPU nor on the number of processes. A checkpoint contains difficulties and sums, so a resumed run is bitwise equal.

@@ -52,8 +52,8 @@ def is_resolvable(host: str) -> bool:
 
 
 def read_topology(environment: Mapping[str, str], resolves: Callable[[str], bool] = is_resolvable) -> Topology:
-    """Return the topology from torchrun's variables or Slurm's variables; without them, the topology of a single
-    process.
+    """Return the topology from torchrun's variables or from Slurm's variables. If `environment` contains neither,
+    return the topology of a single process.
 
     `resolves` returns whether a host name can be resolved. Raises ConfigError if a variable is missing, not a number or
     out of range.

@@ -73,7 +73,7 @@ def train_and_export(
     name: str,
     given: Given = NOTHING_GIVEN,
 ) -> None:
-    """Train a language model (with 0 steps, only initialise it) and export it next to the manifest of `job`.
+    """Train a language model, and export it next to the manifest of `job`. With 0 steps, the model is only initialised.
 
     Only the first process writes files. `name` is the run's name in progress lines and sinks; an empty name uses the
     output folder's name. Raises ConfigError for impossible settings, ManifestError and TokenizationError for unusable
@@ -83,8 +83,8 @@ def train_and_export(
     if (inputs.counts is not None) != (settings.output_bias.counts == "larger_corpus"):
         wanted = settings.output_bias.counts
         raise ConfigError(
-            f"counts: got {inputs.counts} with `pretrain.output_bias.counts: {wanted}`; expected token shards with "
-            "`larger_corpus`, and None with all other values"
+            f"counts: got {inputs.counts}, but `pretrain.output_bias.counts` is {wanted}; expected token shards if "
+            "this setting is `larger_corpus`, and None for any other value of this setting"
         )
     _check_inputs(inputs)
     check_ensembles(settings.ensemble, inputs)
@@ -159,12 +159,12 @@ def _pretrain_in_folder(
 
 
 def with_planned_steps(settings: PretrainSettings, spending: Spending | None) -> PretrainSettings:
-    """Return the settings with the number of steps of `spending`; unchanged without a budget."""
+    """Return the settings with the number of steps of `spending`. If `spending` is None, the settings are unchanged."""
     return settings if spending is None else settings.with_steps(spending.steps)
 
 
 def checkpoint_steps(spending: Spending | None) -> frozenset[int]:
-    """Return the steps of the budget's word milestones; empty without a budget."""
+    """Return the steps of the budget's word milestones; empty if `spending` is None."""
     return frozenset() if spending is None else spending.kept_steps
 
 

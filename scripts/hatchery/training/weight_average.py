@@ -117,7 +117,7 @@ class WeightAverage(Watcher):
 
 
 def averaged(extra: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the averaged weights from a checkpoint's `extra` tensors; empty without an average."""
+    """Return the averaged weights from a checkpoint's `extra` tensors; empty if the tensors contain no average."""
     return {name.removeprefix(AVERAGE): tensor for name, tensor in extra.items() if name.startswith(AVERAGE)}
 
 

@@ -153,7 +153,9 @@ def spend(
 def _seen(
     plan: StepPlan, order: Order, shown: Callable[[int], ShownWords], words_before: int, first_step: int
 ) -> np.ndarray:
-    """Return the number of words seen before each step from `first_step` on, and after the last step: int64."""
+    """Return the number of words seen before each step from `first_step` on, followed by the number of words seen after
+    the last step: int64.
+    """
     steps = map(plan.at, range(first_step, plan.steps))
     of_step = [sum(map(shown(step.sequence_length).of, order(step))) for step in steps]
     return np.cumsum([words_before, *of_step], dtype=np.int64)

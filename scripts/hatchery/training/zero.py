@@ -113,8 +113,9 @@ class Shards:
 
     @contextmanager
     def whole_parameters(self) -> Iterator[None]:
-        """Gather the complete parameters in every process during the `with` block. At stage 3, a process otherwise has
-        only its shard."""
+        """Gather the complete parameters in every process during the `with` block. Outside the block, a process at
+        stage 3 has only its shard of the parameters.
+        """
         if self.stage < 3:
             yield
             return

@@ -91,7 +91,7 @@ class DecoderLayer(nn.Module):
         self.feed_forward_norm = norm_behind(config)
 
     def begun(self, memory: Tensor) -> LayerCache:
-        """Return a cache without target tokens, for the encoded source `memory` [B, S, D]."""
+        """Return a cache that contains the encoded source `memory` [B, S, D] and no target tokens."""
         return LayerCache(self.source_attention.keys_and_values(memory), TokenCache())
 
     def forward(
@@ -119,7 +119,7 @@ def _summed(hidden: Tensor, added: Tensor, behind: LayerNorm | None) -> Tensor:
 
 
 class SourceEncoder(LayeredEncoder):
-    """The encoder of the source, with the embedding that the decoder also uses."""
+    """The encoder of source sentences, with the embedding that the decoder also uses."""
 
     def __init__(self, config: EncoderDecoderConfig, weighting: LayerWeighting | None = None) -> None:
         super().__init__(weighting or LAYER_WEIGHTINGS[config.layer_weighting])
@@ -182,7 +182,7 @@ class DecoderState:
 
 
 class Decoding:
-    """Methods of a module with an encoder and a decoder: encode the source, and compute states of target tokens."""
+    """Methods of a module with an encoder and a decoder. They encode sources, and compute states of target tokens."""
 
     encoder: SourceEncoder
     decoder: nn.ModuleList

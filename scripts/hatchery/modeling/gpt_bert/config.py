@@ -1,9 +1,9 @@
 """Configuration of GPT-BERT and its ablations.
 
 Source: GPT-BERT ("GPT or BERT: why not both?"), Table 2, after the published code (docs/papers/gpt-bert.md, "Model").
-Embedding, positions, feed-forward block and head are the same as in LTG-BERT. In the attention block, the second norm
-is before the output projection; in LTG-BERT, it is after the projection. GPT-BERT adds two parts, which can be disabled
-separately: the gate of the attention, and the weights between all blocks. This module does not import torch.
+Embedding, positions, feed-forward block and head are the same as in LTG-BERT. In GPT-BERT's attention block, the second
+norm is before the output projection; in LTG-BERT's, it is after the projection. GPT-BERT adds two parts, which can be
+disabled separately: the gate of the attention, and the weights between all blocks. This module does not import torch.
 """
 
 from dataclasses import dataclass

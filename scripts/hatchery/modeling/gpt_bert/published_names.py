@@ -77,8 +77,8 @@ def our_name(published_name: str) -> str | None:
 
 
 def published_name(name: str, gated: bool = True) -> str:
-    """Return the name that GPT-BERT's training code gives to Hatchery's tensor `name`; `gated` states whether the model
-    has the attention gate.
+    """Return the name that GPT-BERT's training code gives to Hatchery's tensor `name`; `gated` is True if the model has
+    the attention gate.
 
     Raises ModelError for a tensor that no published model has.
     """

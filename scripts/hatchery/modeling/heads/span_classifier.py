@@ -3,8 +3,9 @@
 Source: LTG-BERT, Section 6.2, Appendices B.2 and C, Tables 5 and 11; docs/papers/ltg-bert.md, "Edge probing" (the
 authors' module was not published). A learned convex combination of all layers is projected to 256 channels. Attention
 with 4 heads pools the tokens of each span, and a network with one hidden layer classifies the result. In tasks with two
-spans per target, each span has its own layer weights and its own pooling. The original probe (Tenney et al. 2019;
-docs/papers/ltg-bert.md, "Records of edge probing") also has a projection per span, and scales the combination.
+spans per target, each span has its own layer weights and its own pooling. In the original probe (Tenney et al. 2019;
+docs/papers/ltg-bert.md, "Records of edge probing"), each span also has its own projection, and a learned factor scales
+the combination.
 
 LTG-BERT's paper combines the contributions of the layers to the residual stream, s_k = l_k - l_(k-1). LTG-BERT's code
 instead passes the layer outputs l_k to the unpublished module. The option `layer_reading` selects the vectors:
@@ -29,11 +30,13 @@ from hatchery.modeling.norm_and_dropout import full_precision
 
 
 def tokens_of_spans(sentences: Tensor, spans: Tensor, length: int, widest: int | None = None) -> tuple[Tensor, Tensor]:
-    """Return the flat positions int64 [N, W] (b * length + t) of the spans' tokens, and bool [N, W], True at tokens.
+    """Return the flat positions int64 [N, W] (b * length + t) of the spans' tokens, and a mask bool [N, W]. The mask is
+    True at the tokens of a span, and False after its end.
 
-    `spans` int64 [N, 2] are [start, end), in the sequences with indices `sentences` int64 [N] and `length` positions. W
-    is `widest`, the maximum length of a span. If `widest` is None, W is the length of the longest span on the CPU. On
-    other devices, W is `length`, because reading the spans would synchronise with the device.
+    `spans` int64 [N, 2] are [start, end). `sentences` int64 [N] are the indices of their sequences, and each sequence
+    has `length` positions. W is `widest`, the maximum length of a span. If `widest` is None, W is the length of the
+    longest span on the CPU. On other devices, W is `length`, because reading the spans would synchronise with the
+    device.
     """
     start, end = spans[:, 0:1], spans[:, 1:2]
     if widest is None:

@@ -119,7 +119,7 @@ class HeadContext:
 
     @property
     def n_outputs(self) -> int:
-        """Return the number of labels, or 1 without a label set."""
+        """Return the number of labels, or 1 if there is no label set."""
         return 1 if self.n_labels is None else self.n_labels
 
 
@@ -135,9 +135,9 @@ class TaskModel(nn.Module):
 
     The encoder is not copied. A frozen encoder gets no gradients. In the mode "frozen", the encoder has no dropout. In
     the mode "frozen_with_dropout", the encoder has dropout in training, as in LTG-BERT's published probing code
-    (docs/papers/ltg-bert.md, "Edge probing"). `context.dropout` is the dropout probability of the head. It is also the
-    dropout probability of a trained encoder, unless `context.keeps_encoder_dropout` is set. `context.seed` determines
-    the initial weights of the head. Raises ModelError for an invalid dropout.
+    (docs/papers/ltg-bert.md, "Edge probing"). `context.dropout` is the dropout probability of the head. Unless
+    `context.keeps_encoder_dropout` is set, a trained encoder has the same dropout probability. `context.seed`
+    determines the initial weights of the head. Raises ModelError for an invalid dropout.
     """
 
     def __init__(
@@ -180,8 +180,9 @@ class TaskModel(nn.Module):
         return self.target.predictions(scores)
 
     def set_dropout(self, probability: float) -> None:
-        """Use `probability` at every dropout of the head and, if the encoder is trained and does not keep the dropout
-        of its pretraining, of the encoder. Raises ModelError unless 0 <= probability < 1.
+        """Use `probability` at every dropout of the head. If the encoder is trained and does not keep the dropout of
+        its pretraining, also use `probability` at every dropout of the encoder. Raises ModelError unless 0 <=
+        probability < 1.
         """
         for name, child in self.named_children():
             if name != "encoder":

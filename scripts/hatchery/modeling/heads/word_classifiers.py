@@ -125,8 +125,8 @@ class WordClassifier(TaskModel):
 
 
 def mean_of_pieces(states: Tensor, sentences: Tensor, spans: Tensor, widest: int | None = None) -> Tensor:
-    """Return the mean state [N, D] of each span; `spans` int64 [N, 2] are in the sequences `sentences` int64 [N] of
-    `states`.
+    """Return the mean state [N, D] of each span. `spans` int64 [N, 2] are [start, end), and `sentences` int64 [N] are
+    the indices of their sequences in `states`.
     """
     rows, inside = tokens_of_spans(sentences, spans, states.shape[1], widest)
     weights = inside.unsqueeze(-1).to(states.dtype)

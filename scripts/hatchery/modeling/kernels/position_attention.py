@@ -139,9 +139,9 @@ def _attention_backward(
     n_heads: int,
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return four gradients. The first two are those of `query_key` and `value`. The third is that of the products of
-    the queries with all rows of the key table, and the fourth that of the products of the keys with all rows of the
-    query table, each [B, H, T, R].
+    """Return four gradients. The first two are the gradients of `query_key` and `value`. The third is the gradient of
+    the products of the queries with all rows of the key table, [B, H, T, R]. The fourth is the gradient of the products
+    of the keys with all rows of the query table, [B, H, T, R].
     """
     from hatchery.modeling.kernels.triton_attention import key_gradient_kernel, query_gradient_kernel
 

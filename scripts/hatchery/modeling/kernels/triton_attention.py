@@ -28,7 +28,7 @@ def _mixed(x):
 
 @triton.jit
 def _random_keys(seed_pointer, of):
-    """Return two random uint32 numbers that depend on the seed and on the number `of`."""
+    """Return two random uint32 numbers that depend on the seed and on `of`, the index of a sequence and head."""
     seed = tl.load(seed_pointer)
     low, high = seed.to(tl.uint32), (seed >> 32).to(tl.uint32)
     first = _mixed(low ^ _mixed(of.to(tl.uint32)))

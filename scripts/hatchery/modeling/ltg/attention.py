@@ -54,7 +54,8 @@ class DisentangledSelfAttention(nn.Module):
         self.attend_at_once: Callable[..., Tensor] | None = None
 
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
-        """Return the attention of every token of `hidden` [B, T, D] to the tokens of its sequence, [B, T, D].
+        """Return the output [B, T, D] of the block for `hidden` [B, T, D]. Every token attends to the tokens of its
+        sequence that the mask allows.
 
         If a packing is given, input and result are [N, D]. If `inputs.query_rows` is given, which requires evaluation
         mode, the result is [B, D]. The output of a query that may attend to no key is finite but meaningless.
@@ -92,7 +93,9 @@ class DisentangledSelfAttention(nn.Module):
         return query @ key.transpose(2, 3) * self.scale + position_scores
 
     def _value_and_gate(self, hidden: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return the values [..., D] of the normalised `hidden` [..., D], and the gate; None without a gate."""
+        """Return the values [..., D] of the normalised `hidden` [..., D], and the gate, which is None if the block has
+        no gate.
+        """
         return self.value_projection(hidden), None
 
     def _value_parameters(self) -> tuple[Tensor, Tensor]:
@@ -165,8 +168,9 @@ class DisentangledSelfAttention(nn.Module):
     def position_vectors(self, table: Tensor) -> tuple[Tensor, Tensor]:
         """Return position queries and position keys for the rows of the relative embedding, each [H, d, rows].
 
-        In the layout "babylm", the projection has first all queries and then all keys, as for tokens. In the layout
-        "bnc" of LTG-BERT's BNC code, each head has 2d consecutive outputs: d for the query and d for the key.
+        In the layout "babylm", the outputs of the projection are first all queries and then all keys, as for tokens. In
+        the layout "bnc" of LTG-BERT's BNC code, each head has 2d consecutive outputs: d for the query and d for the
+        key.
         """
         projected = self.query_key_projection(table)
         if self.position_head_layout == "bnc":

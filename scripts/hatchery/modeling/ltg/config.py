@@ -105,8 +105,8 @@ class LtgBertSizes(EncoderSizes):
 
     @property
     def position_limit(self) -> int | None:
-        """Return the maximum number of tokens of an input, including special tokens; None without a limit (relative
-        positions).
+        """Return the maximum number of tokens of an input, including special tokens; None if positions are relative,
+        because relative positions do not limit the input.
         """
         return None if self.position_embedding == "relative" else self.max_position_embeddings
 
@@ -115,8 +115,8 @@ class LtgBertSizes(EncoderSizes):
         """Return `block_norm_affine`, or its default if it is None.
 
         In LTG-BERT's final model, the norm after a block has parameters, and the norm before a block has none. The
-        paper does not specify the norms of the ablations. The default for them follows the final model: only norms
-        after blocks have parameters.
+        paper does not specify the norms of the ablations. By default, they follow the final model: only norms after
+        blocks have parameters.
         """
         return self.normalisation == "post_norm" if self.block_norm_affine is None else self.block_norm_affine
 

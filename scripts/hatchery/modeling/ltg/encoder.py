@@ -64,10 +64,10 @@ class Embedding(nn.Module):
     def forward(self, input_ids: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         """Return embedded tokens [B, T, D] and the table of relative positions [2 * buckets - 1, D].
 
-        `input_ids` are ids or word vectors (`word_vectors`). With absolute positions, the returned table is None. The
-        position of a token is then the number of tokens before it in `mask` bool [B, T], so padding on either side has
-        no effect. With a mask [B, T, T], padding also counts. Raises ModelError if a sequence is longer than the
-        position table.
+        `input_ids` are ids or word vectors (`word_vectors`). With absolute positions, the returned table is None. If
+        `mask` is bool [B, T], the absolute position of a token is the number of tokens before this token, so padding on
+        either side has no effect. With any other mask, padding also counts. Raises ModelError if a sequence is longer
+        than the position table.
         """
         words = word_vectors(self.word_embedding, input_ids)
         if self.is_relative:
@@ -118,8 +118,8 @@ class LtgEncoder(LayeredEncoder):
         return self.embedding.word_embedding
 
     def embed(self, input_ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, AttentionInputs]:
-        """Return embedded tokens [B, T, D] of `input_ids` int64 [B, T], and positions and mask for the layers'
-        attention.
+        """Return embedded tokens [B, T, D] of `input_ids` int64 [B, T], and the inputs of the layers' attention
+        (relative positions and mask).
         """
         tokens, relative_embedding = self.embedding(input_ids, attention_mask)
         positions = None if relative_embedding is None else self.relative_positions(input_ids.shape[1])
@@ -144,8 +144,8 @@ class LtgHead(VocabularyHead):
         self.add_output_layer(config)
 
     def features(self, hidden: Tensor) -> Tensor:
-        """Return the features [..., D] that the output matrix multiplies, of mean square 1 unless dropout follows the
-        norm.
+        """Return the features [..., D] that the output matrix multiplies. Their mean square is 1, unless dropout
+        follows the norm.
         """
         hidden = F.gelu(self.linear(self.pre_layer_norm(hidden)))
         if self.dropout_first:

@@ -89,7 +89,8 @@ class RotaryAttention(nn.Module):
         return values
 
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
-        """Return the attention of every token of `hidden` [B, T, D] to the tokens that the mask allows, [B, T, D].
+        """Return the output [B, T, D] of the block for `hidden` [B, T, D]. Every token attends to the tokens that the
+        mask allows.
 
         If a packing is given, input and result are [N, D]. If `inputs.query_rows` is given, the result is [B, D].
         """

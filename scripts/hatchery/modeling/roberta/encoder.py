@@ -3,7 +3,8 @@
 The encoder sums the embeddings of words, positions and token types, optionally projects the sum, and has post-norm
 layers. In tied models the output matrix is the word embedding; in untied models the output matrix is a parameter of the
 head. Word embedding and output matrix have additional rows beyond the vocabulary. The model applies every attention
-mask unchanged: the study's attention to padding is a setting of the objective.
+mask unchanged. In the study, tokens attend to padding; a setting of the objective makes masks that allow this
+attention.
 
 Source: the code of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Families of models").
 """
@@ -42,9 +43,9 @@ def position_ids(input_ids: Tensor, pad_token_id: int, mask: Tensor | None = Non
     """Return the row int64 [B, T] of the position table for each position of `input_ids`.
 
     The first token has row 2, and padding has row 1. Padding is recognised by its id, as in the reduced-vocabulary
-    study's code, because the models may attend to padding without a mask. If `input_ids` are word vectors [B, T, E],
-    padding is recognised by `mask` bool [B, T] (None: no padding). If `mask` is [B, T, T] (several texts packed into
-    one input), the positions of each text are counted separately.
+    study's code, and not by `mask`: models that attend to padding get a mask that is True at padding, or no mask. If
+    `input_ids` are word vectors [B, T, E], padding is recognised by `mask` bool [B, T] (None: no padding). If `mask` is
+    [B, T, T] (several texts packed into one input), the positions of each text are counted separately.
     """
     is_token = input_ids != pad_token_id
     if input_ids.is_floating_point():
@@ -140,8 +141,9 @@ def initialise_roberta_(model: nn.Module, seed: int) -> None:
     Source: the code of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Initial weights"). Matrices,
     including the embeddings of padding, are drawn by Xavier's normal initialisation. Vectors are constant. The
     published code sets all linear biases to 0.01. It does not recognise the norm after the projection by its name, and
-    also sets the gain and bias of this norm to 0.01. "as_published" uses these values; "corrected" sets the gain to 1
-    and all biases to 0. The study drew all weights from one random stream, so its exact weights cannot be reproduced.
+    also sets the gain and bias of this norm to 0.01. The initialisation "as_published" uses these values; "corrected"
+    sets the gain to 1 and all biases to 0. The study drew all weights from one random stream, so its exact weights
+    cannot be reproduced.
     """
     config = model.config
     assert isinstance(config, RobertaConfig)
@@ -161,7 +163,7 @@ def initialise_roberta_(model: nn.Module, seed: int) -> None:
 
 def embedding_parameters(config: RobertaConfig) -> int:
     """Return the number of "embedding parameters" that the reduced-vocabulary study logs: (V + positions + types + 2)
-    E, the size of three tables and a norm.
+    E, the size of three tables and a norm of width E.
     """
     rows = config.vocabulary_rows + config.position_rows + config.type_vocab_size + 2
     return rows * config.embedding_width

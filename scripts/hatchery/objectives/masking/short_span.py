@@ -1,7 +1,7 @@
 """Masking of short spans: the text is divided into spans of one to three subwords, and complete spans are masked.
 
-Source: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Masking"), which prefers tokens that were seldom
-hidden before; in this module, the distribution of masked tokens is the same in all epochs. Because spans are masked
+Source: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Masking"), which prefers tokens that it has seldom
+hidden so far. In this module, the distribution of masked tokens is the same in all epochs. Because spans are masked
 completely, the number of masked subwords exceeds the target number by about 0.65 per text.
 """
 
@@ -21,9 +21,9 @@ def chosen_tokens(maskable: np.ndarray, span_of: np.ndarray, order: np.ndarray, 
     """Return a mask of the tokens to hide, bool [n]. Spans are hidden completely, in ascending `order`, until at least
     `wanted` tokens are hidden.
 
-    `maskable` bool [n] is True for tokens that can be hidden. `span_of` int64 [n] is the span of each token. `order`
-    fp64 [spans] is a random number for each span. If fewer than `wanted` tokens are maskable, all maskable tokens are
-    hidden.
+    `maskable` bool [n] is True for tokens that can be hidden. `span_of` int64 [n] is the index of each token's span.
+    `order` fp64 [spans] contains a random number for each span. If fewer than `wanted` tokens are maskable, all
+    maskable tokens are hidden.
     """
     priority = np.where(maskable, order[span_of], np.inf)
     wanted = min(wanted, int(np.count_nonzero(maskable)))

@@ -80,9 +80,9 @@ class SpanMasking:
     """Places spans until they cover a target number of distinct tokens; all tokens of a span get the same kind of
     replacement.
 
-    If spans overlap, the last span determines the replacement. The target number is binomial; if `at_least_one` is
-    true, it is at least 1. After 100 spans, no further spans are placed. In a short text with much padding, the spans
-    may then cover fewer tokens, or no token.
+    If spans overlap, the last span determines the replacement. The target number is drawn from a binomial distribution;
+    if `at_least_one` is true, it is at least 1. After 100 spans, no further spans are placed. So in a short text with
+    much padding, the spans may cover fewer tokens than the target number, or no token.
     """
 
     needs_word_starts: ClassVar[bool] = False

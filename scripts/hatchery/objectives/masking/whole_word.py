@@ -37,9 +37,9 @@ class WholeWordMasking:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return input ids and labels, each int64 [n], of the example `ids` int64 [n] with `word_starts` bool [n].
 
-        A word starts at each token at which `word_starts` is True, except for special tokens, and ends before the next
-        word start or special token. If special tokens are maskable, each special token is masked as a separate word.
-        Raises TrainingError if `word_starts` is None.
+        A word starts at each token at which `word_starts` is True, except for special tokens. A word ends before the
+        next word start or special token. If special tokens are maskable, each special token is masked as a separate
+        word. Raises TrainingError if `word_starts` is None.
         """
         if word_starts is None:
             raise TrainingError("objective.kind whole_word: got tokens without word starts, expected word starts")

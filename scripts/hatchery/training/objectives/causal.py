@@ -1,5 +1,5 @@
-"""The causal objective: predict each token of a document and, except with `segments: blocks`, the end of the document
-from the tokens before it.
+"""The causal objective: predict each token of a document from the tokens before this token. Except with `segments:
+blocks`, the end of the document is also predicted.
 
 Source: "A Natural Bias for Language Generation Models", Figure 1. The paper does not specify which earlier tokens are
 visible.
@@ -63,8 +63,8 @@ class CausalObjective(Objective):
         """Return the examples of a split.
 
         With `segments: packed`, every token is predicted once. With `segments: blocks`, randomly drawn pieces of
-        documents fill the training sequences, so that some tokens are predicted several times. The other methods may
-        omit or repeat tokens (`objectives.segments`). Only `blocks` draws random numbers.
+        documents fill the training sequences, so that some tokens are predicted several times. With all other values of
+        `segments`, tokens may be omitted or repeated (see `objectives.segments`). Only `blocks` draws random numbers.
         """
         from hatchery.objectives.examples import SEGMENTS, NextTokenExamples
         from hatchery.objectives.padded_examples import Padding

@@ -81,7 +81,9 @@ class PreferenceSettings(ObjectiveKeys):
 
     @property
     def predicted_before(self) -> int:  # type: ignore[override]
-        """Number of positions from a prediction to the masked token, for the masked use of a hybrid model."""
+        """Number of positions by which a prediction precedes the masked token, if the initial model is a hybrid model;
+        else 0.
+        """
         return 0 if self.initial_task == "causal" else 1
 
     @property

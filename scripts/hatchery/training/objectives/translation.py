@@ -75,7 +75,7 @@ class TranslationSettings(ObjectiveKeys):
     training. 0 disables all of these evaluations."""
 
     def sequences_of_step(self, batch_size: int, sequence_length: int) -> float:
-        """Return the estimated number of target sentences in a batch of `batch_size` target tokens. The estimate
+        """Return an estimate of the number of target sentences in a batch of `batch_size` target tokens. The estimate
         assumes that each sentence has `sequence_length` tokens.
         """
         return batch_size / sequence_length

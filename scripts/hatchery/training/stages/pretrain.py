@@ -150,8 +150,8 @@ def pretrain(
     order_corpus: Path | None = None,
     name: str = "",
 ) -> None:
-    """Pretrain a language model on token shards. Exit status 75: a signal, the time limit or another attempt of the
-    same job stopped the run; the same command continues the run.
+    """Pretrain a language model on token shards. The exit status 75 means that a signal, the time limit or another
+    attempt of the same job stopped the run; the same command continues the run.
 
     All inputs are manifests. `initial_model` replaces random initial weights. The output bias is counted in the token
     shards `counts`. The model learns from `teachers`, or is an ensemble of `members`. The loss of `order_model`, the
