@@ -164,7 +164,9 @@ def split_heads(projected: Tensor, n_heads: int, packing: Packing | None = None)
 
 
 def join_heads(context: Tensor, packing: Packing | None = None) -> Tensor:
-    """Return `context` [B, H, T, d] as [B, T, D] or, if a packing is given, as [N, D]: the inverse of `split_heads`."""
+    """Return `context` [B, H, T, d] as [B, T, D], or as [N, D] if a packing is given. This function is the inverse of
+    `split_heads`.
+    """
     joined = context.transpose(1, 2).flatten(2)
     return joined if packing is None else packing.pack(joined)
 

@@ -152,9 +152,9 @@ class LayeredEncoder(Encoder):
         sequence; if None, the attribute `causal` is used. Tokens of causal sequences attend to no later token, under
         any mask. Padding is computed like tokens.
 
-        A state is the residual stream after a layer or, with layer weighting, the output of a layer. The weighting
-        "weighted_output" appends the combination of all states. If a list `probabilities` is given, each layer appends
-        its attention probabilities [B, H, T, T], which is slower.
+        With layer weighting, a state is the output of a layer; otherwise, it is the residual stream after a layer. The
+        weighting "weighted_output" appends the combination of all states. If a list `probabilities` is given, each
+        layer appends its attention probabilities [B, H, T, T], which is slower.
         """
         embedded, inputs = self._embedded(input_ids, none_if_all_tokens(attention_mask), causal)
         return self._run(embedded, inputs._replace(probabilities=probabilities))

@@ -75,8 +75,8 @@ LAYER_WEIGHTINGS: dict[LayerWeightingName, LayerWeighting] = {
 
 
 class LayerMixture(nn.Module):
-    """Combines the outputs of earlier layers into the inputs of the layers and, if `output_mixture` is true, into the
-    input of the heads.
+    """Combines the outputs of earlier layers into the inputs of the layers. If `weighting.output_mixture` is true, it
+    also combines the outputs of all layers into the input of the heads.
 
     The consumers 1 to N are the layers, and the consumer N + 1 is the heads. `layer_weights[n - 1]` [n] are the logits
     of consumer n over its n producers: the embedding output and the layers 1 to n - 1. With unrestricted weights,

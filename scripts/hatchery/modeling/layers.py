@@ -130,7 +130,7 @@ class MultiHeadAttention(nn.Module):
         return output if rows is None else output.squeeze(1)
 
     def normalised(self, hidden: Tensor) -> Tensor:
-        """Return the normalised input of queries and, in self-attention, of keys and values."""
+        """Return the normalised input of the queries. In self-attention, keys and values have the same input."""
         return hidden if self.pre_layer_norm is None else self.pre_layer_norm(hidden)
 
     def keys_and_values(self, states: Tensor, packing: Packing | None = None) -> tuple[Tensor, Tensor]:

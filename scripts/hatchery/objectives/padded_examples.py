@@ -176,8 +176,8 @@ class PaddedExamples(ABC):
         return {"input_ids": self.padding.pad_id, "attention_mask": False, "labels": UNLABELLED}
 
     def counted(self, batch: dict[str, Tensor]) -> tuple[int, ...]:
-        """Return the number by which each loss of the batch is divided: the number of labels and, for sentence pairs,
-        the number of pairs.
+        """Return the number by which each loss of the batch is divided: the number of labels, and the number of pairs
+        if there are sentence pairs.
 
         If labels have the weights of masked diffusion, return only the number of maskable tokens.
         """

@@ -35,7 +35,9 @@ class FramedSequence(NamedTuple):
 
 
 class Sequences(Protocol):
-    """Interface of the sequences of a split, with special tokens and before masking, which are requested by index."""
+    """Interface of the sequences of a split, which are requested by index. The sequences have special tokens and are
+    not masked yet.
+    """
 
     def __len__(self) -> int: ...
 
@@ -110,8 +112,8 @@ class FramedPacks:
 
 @dataclass(frozen=True)
 class TargetLength:
-    """Distribution of the maximum number of text tokens in a sequence. The maximum is `full` or, with the probability
-    `short_probability`, a uniform number from `least` to `full` - 1.
+    """Distribution of the maximum number of text tokens in a sequence. With the probability `short_probability`, the
+    maximum is a uniform number from `least` to `full` - 1; otherwise, it is `full`.
     """
 
     full: int
@@ -126,8 +128,8 @@ class TargetLength:
 
 
 def single_target(sequence_length: int, short_probability: float) -> TargetLength:
-    """Return the target length of a sequence with one segment: `sequence_length` - 2 or, with the probability
-    `short_probability`, a smaller random number.
+    """Return the target length of a sequence with one segment. With the probability `short_probability`, the target
+    length is a random number below `sequence_length` - 2; otherwise, it is `sequence_length` - 2.
     """
     return TargetLength(room_for_tokens(sequence_length), 1, short_probability)
 
@@ -161,9 +163,9 @@ N_REDRAWS = 10
 class SentencePairs:
     """Sequences `[CLS] A [SEP] B [SEP]` of two texts A and B, one sequence for each segment of a split.
 
-    A and B together have at most `sequence_length` - 3 tokens or, with the probability `short_probability`, at most a
-    smaller random number of tokens. A segment of one sentence cannot be divided into A and B. For such a segment, the
-    kind `document` draws B from another document. The kind `order` makes a sequence without B. The kind `document` also
+    A and B together have at most `sequence_length` - 3 tokens. With the probability `short_probability`, the maximum is
+    a smaller random number. A segment of one sentence cannot be divided into A and B. For such a segment, the kind
+    `document` draws B from another document. The kind `order` makes a sequence without B. The kind `document` also
     makes a sequence without B if it has drawn no other document. The label of a sequence without B is 0; as in
     LTG-BERT's code, this label is noise. Raises TrainingError if `sequence_length` is below 5.
     """

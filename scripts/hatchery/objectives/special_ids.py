@@ -72,7 +72,7 @@ class Corruption:
     def __call__(self, original: np.ndarray, decision: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         """Return the input ids that replace the masked tokens `original` int64 [n].
 
-        `decision` [n] contains a uniform number for each token, which is equal for all tokens of a unit. Low numbers
+        `decision` [n] contains a uniform number for each token; all tokens of a unit have the same number. Low numbers
         replace the token by [MASK], middle numbers replace it by a random token, and high numbers keep it visible.
         Random tokens are drawn for each token separately, and may equal the original token.
         """

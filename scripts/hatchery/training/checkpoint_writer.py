@@ -49,8 +49,8 @@ class CheckpointWriter:
     ) -> None:
         """Save a checkpoint; with background writing, return after copying the state.
 
-        First waits for the previous checkpoint. Raises CheckpointError if the previous checkpoint or, without
-        background writing, this checkpoint cannot be written.
+        First waits for the previous checkpoint. Raises CheckpointError if the previous checkpoint cannot be written.
+        Without background writing, also raises CheckpointError if this checkpoint cannot be written.
         """
         self.wait()
         snapshot = take_snapshot(model, states, extra, copy=self.background)

@@ -59,8 +59,9 @@ def compile_layers_(
     weights between blocks, compile the attention and feed-forward blocks of a layer instead of the layer. Modules that
     are already compiled are skipped.
 
-    The compiled code runs only in training mode or, if `evaluated` is true, only in evaluation mode. If `any_length` is
-    true, batches of all lengths share one compiled function, which is slower than a function for one shape.
+    If `evaluated` is true, the compiled code runs only in evaluation mode; otherwise, it runs only in training mode. If
+    `any_length` is true, batches of all lengths share one compiled function, which is slower than a function for one
+    shape.
     """
     torch._dynamo.config.recompile_limit = MOST_VARIANTS
     modules: list[Any] = []

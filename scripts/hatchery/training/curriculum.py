@@ -102,8 +102,8 @@ def order_of(
     examples_of_length: Callable[[int], Any],
     measure: Measure | None = None,
 ) -> Order:
-    """Return the data order that the objective defines or, if the objective defines no data order, the data order of
-    the plan's settings.
+    """Return the data order of a run. If the objective does not define a data order, the settings of the plan determine
+    the data order.
 
     `measure` is passed to `Curriculum`.
     """

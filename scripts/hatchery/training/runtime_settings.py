@@ -1,7 +1,7 @@
 """Runtime settings of a pretraining on this machine: device, micro-batches, intervals, sinks.
 
-These settings may change between two attempts of a run, because they change the run's result at most by rounding and by
-other random draws of dropout (`micro_batch_size`).
+These settings may change between two attempts of a run, because they change the run's result at most by rounding.
+`micro_batch_size` also changes the random draws of dropout.
 """
 
 from collections.abc import Mapping

@@ -47,8 +47,8 @@ class TensorBoardSink:
 
 
 class TrackioSink:
-    """A run of trackio's project "hatchery". It is stored in the folder that the environment variable TRACKIO_DIR names
-    or, if this variable is not set, in `folder`.
+    """A run of trackio's project "hatchery". It is stored in `folder`, unless the environment variable TRACKIO_DIR
+    names another folder.
     """
 
     def __init__(self, folder: Path, run: str, after_step: int) -> None:
@@ -184,8 +184,8 @@ class Telemetry:
         """Write the metrics of a step: `row` contains `step` and reproducible values only.
 
         `volatile`, a result of `Speedometer.read`, becomes a row of `speed.jsonl` unless it is empty. The sinks get the
-        values of both rows and, if `row` has a development loss, bits per byte. Raises ValueError for a number that is
-        not finite.
+        values of both rows. If `row` has a development loss, the sinks also get bits per byte. Raises ValueError for a
+        number that is not finite.
         """
         self._metrics.append(row)
         if volatile:

@@ -86,8 +86,9 @@ class WeightAverage(Watcher):
             self._exchange(model)
 
     def state(self) -> dict[str, Tensor]:
-        """Return the averaged weights by name and, except for an exponential average over all steps, the tensor
-        `COUNT`."""
+        """Return the averaged weights by name. Except for an exponential average over all steps, also return the tensor
+        `COUNT`.
+        """
         averages = {f"{AVERAGE}{name}": tensor for name, tensor in self._average.items()}
         if self.settings.averages_every_step:
             return averages
@@ -123,8 +124,8 @@ def averaged(extra: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def load_evaluated_model(folder: Path, model: nn.Module) -> None:
-    """Load into `model` the weights for evaluation from a verified checkpoint: the averaged weights or, without an
-    average, the weights of the checkpoint's step.
+    """Load into `model` the weights for evaluation from a verified checkpoint. These are the averaged weights, or the
+    weights of the checkpoint's step if the checkpoint contains no average.
 
     Raises CheckpointError if the names or shapes of the checkpoint's weights differ from those of the model's weights.
     """

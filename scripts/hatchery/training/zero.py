@@ -1,4 +1,5 @@
-"""ZeRO: a run's optimiser state, gradients and parameters, sharded among its processes by DeepSpeed (AdamW only).
+"""ZeRO: a run's optimiser state, gradients and parameters, sharded among its processes by DeepSpeed. Of the optimisers,
+only AdamW can be sharded.
 
 DeepSpeed concatenates the tensors of a parameter group and divides the result into one shard for each process. This
 module joins shards to complete tensors for checkpoints, and divides tensors into shards. So checkpoints do not depend

@@ -209,10 +209,10 @@ class SpanClassifier(TaskModel):
         `spans` int64 [N, n_spans, 2] are token positions [start, end), where [CLS] is position 0. `sentences` int64 [N]
         are the indices of the targets' sequences. Instead of `input_ids`, a frozen encoder may get its precomputed
         `layers` [L, B, T, D], the result of `layer_vectors`. `widest`, the length of the longest span, saves
-        computation on a GPU (`tokens_of_spans`). Raises EvaluationError for a wrong number of spans and, on the CPU,
-        for a span that is empty or not within the tokens. Raises ModelError unless exactly one of `input_ids` and
-        `layers` is given, and for `layers` of another shape. Also raises ModelError for `layers` if the encoder is
-        trained, or if it is `frozen_with_dropout` in training mode.
+        computation on a GPU (`tokens_of_spans`). Raises EvaluationError for a wrong number of spans. On the CPU, also
+        raises EvaluationError for a span that is empty or not within the tokens. Raises ModelError unless exactly one
+        of `input_ids` and `layers` is given, and for `layers` of another shape. Also raises ModelError for `layers` if
+        the encoder is trained, or if it is `frozen_with_dropout` in training mode.
         """
         if (input_ids is None) == (layers is None):
             raise ModelError("inputs: expected exactly one of input_ids and layers")

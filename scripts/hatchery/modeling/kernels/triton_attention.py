@@ -1,4 +1,4 @@
-"""Triton kernels for attention with position scores, which write no T x T tensor to GPU memory.
+"""Triton kernels for attention with position scores. They write no T x T tensor to GPU memory.
 
 A score is `scale * (q_i k_j + q_i p_r + k_j u_r)`, where r is the table row of the distance i - j (LTG-BERT, Section
 4). The kernel multiplies a block of queries with all rows p_r of the table of position keys, and a block of keys with

@@ -97,7 +97,7 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
 
     @property
     def weights(self) -> tuple[float, float]:
-        """Weights of the mean masked loss and of the mean causal loss, which sum to 1."""
+        """Weights of the mean masked loss and of the mean causal loss; the two weights sum to 1."""
         causal = self.causal_share if self.causal_weight is None else self.causal_weight
         return 1 - causal, causal
 
@@ -133,8 +133,8 @@ class HybridObjective(Objective):
     def examples(self, shards: "TokenShards", sequence_length: int) -> "TwoKinds":
         """Return the masked and the causal sequences of a split, in this order.
 
-        On held-out text, only the first half of these sequences is used. The first half contains masked sequences or,
-        if the objective has only causal sequences, causal sequences.
+        On held-out text, only the first half of these sequences is used. If the objective has only causal sequences,
+        the first half contains causal sequences; otherwise, it contains masked sequences.
         """
         from hatchery.objectives.examples import Shifted, TwoKinds
         from hatchery.objectives.masking import masking_rule

@@ -1,4 +1,4 @@
-"""The masked objective: predict masked tokens and, if `sentence_pairs` is set, predict whether two texts belong
+"""The masked objective: predict masked tokens. If `sentence_pairs` is set, also predict whether two texts belong
 together.
 
 Source: LTG-BERT, Section 5, and LTG-BERT's published code (docs/papers/ltg-bert.md, "Masking" and "Examples").
@@ -155,7 +155,7 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
 
 
 class MaskedObjective(Objective):
-    """Predict masked tokens and, if `sentence_pairs` is set, whether two texts belong together."""
+    """Predict masked tokens. If `sentence_pairs` is set, also predict whether two texts belong together."""
 
     columns = (("loss", "masked_accuracy"), ("pair_loss", "pair_accuracy"))
     settings: MaskedSettings

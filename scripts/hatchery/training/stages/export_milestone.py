@@ -52,8 +52,8 @@ def export_milestone(
     initial_model: Path | None = None,
     counts: Path | None = None,
 ) -> None:
-    """Write the manifest: settings and inputs of the pretraining, the number of steps and, for a word milestone, the
-    number of words seen.
+    """Write the manifest: settings and inputs of the pretraining, and the number of steps. The manifest of a word
+    milestone also contains the number of words seen.
 
     Raises ManifestError if the pretraining ended before this milestone.
     """
