@@ -200,8 +200,8 @@ class Page:
 
 
 def children_after_name(division: etree._Element) -> Iterator[etree._Element]:
-    """Yield the children of a division, except a first child (head or caption) that was used as the division's
-    heading.
+    """Yield the children of a division. A first child that is a head or caption is omitted, because it is the
+    division's heading.
     """
     for index, child in enumerate(division):
         if index or not (child.tag == "head" or is_caption(child)):
@@ -237,8 +237,8 @@ _STATEMENT = re.compile(r"\s*\bSample containing about\b.*", re.DOTALL)
 
 
 def title_of(header: etree._Element, page: Page, text_id: str = "") -> str:
-    """Return the title of a text: the title of its source or, if the header lacks this title, the title in `titleStmt`,
-    without the statement "Sample containing about ..." that the BNC adds.
+    """Return the title of a text: the title of its source or, if the header lacks this title, the title in `titleStmt`.
+    The BNC adds the statement "Sample containing about ..." to the title in `titleStmt`; this statement is removed.
 
     `corrected` finds this statement by its words. The published rule instead removes the text after the last full stop.
     So a title in `titleStmt` becomes empty if it has no full stop, and is truncated if it has one. If no title contains
@@ -265,7 +265,7 @@ def _finished(title: str, page: Page) -> str:
 
 
 class Speakers:
-    """The names of speakers by identifier, the value of the attribute `who` of a turn.
+    """The names of speakers by identifier. The attribute `who` of a turn contains the identifier of its speaker.
 
     `draw` returns a random first name for a speaker without a name. A speaker who is not listed in the header also gets
     a random first name, at the first turn.

@@ -24,15 +24,14 @@ this page and the tests' golden texts; behaviour that we only concluded from the
 
 With both values of `reading`, the names of unnamed speakers are drawn at random, with the text's identifier as seed.
 (The published converter instead draws the names of all files from one generator, in the order of the file system.) A
-`<head>` of a spoken text is read (the published converter stops with an error). Any other unknown element, and a `<u>`
-without `who`, is an error with file and line. Elements that the rules leave out (notes, references, stage directions
-between blocks, turns without a letter or digit) are counted. The first names are our own list, because the published
-list is not available.
+`<head>` in a spoken text is allowed; the published converter stops at this element with an error. An element that the
+rules do not allow at its position, or a `<u>` without `who`, is an error with file and line. Elements that the rules
+leave out (notes, references, stage directions between blocks, turns without a letter or digit) are counted. The first
+names are our own list, because the published list is not available.
 
-The body classes have one method for each element; an element that the rules do not allow at its position is an error
-that names the element and its line. In spoken texts, pauses, noises and unclear passages outside sentences are dropped.
-A turn is kept if it contains a letter or digit after cleaning, including the letters of `[UNK]`. In spoken texts, a
-`<head>` at the beginning of a division is the heading of the division; any other `<head>` is kept only by `corrected`.
+In spoken texts, pauses, noises and unclear passages outside sentences are dropped. A turn is kept if it contains a
+letter or digit after cleaning, including the letters of `[UNK]`. In spoken texts, a `<head>` at the beginning of a
+division is the heading of the division; any other `<head>` is kept only by `corrected`.
 """
 
 import random
@@ -170,7 +169,7 @@ class WrittenBody:
             case "div":
                 self._division(element, prefix, suffix, number)
             case "head" if self._page.corrected:
-                # The published converter drops second and later heads, and the heads of poems.
+                # Unlike the published converter, write second and later heads, and heads of poems, as paragraphs.
                 self._paragraph(element, prefix, suffix, number)
             case tag if tag in _SILENT or tag == "head":
                 self._page.leave_out(element)

@@ -91,9 +91,9 @@ def repair_spaces(text: str, rules: CleaningRules = BNC_PUBLISHED_RULES) -> str:
     """Return the text after rules 1-10 of the whitespace repair (docs/papers/ltg-bert.md, "Cleaning of text").
 
     The published procedure scans from right to left and edits in place. Its decisions depend only on the original text,
-    with one exception: a space after full stops, which one rule deletes and another rule inserts. So making first all
-    insertions, and then all deletions, gives an identical result. Until the end, a tab represents an inserted space;
-    the text contains no other tabs, because white space was collapsed before.
+    with one exception: one rule deletes a space after full stops, and another rule inserts this space. So making first
+    all insertions, and then all deletions, gives an identical result. Until the end, a tab represents an inserted
+    space; the text contains no other tabs, because white space was collapsed before.
     """
     # Remove line breaks at the ends of the text only after the rules. The rules treat a contraction, or three full
     # stops, at the end of the text differently than before a line break.
@@ -156,9 +156,9 @@ def repair_quotes(text: str) -> str:
     """Return the text with repaired spaces around ASCII double quotes, which count alternately as opening and closing
     quotes (docs/papers/ltg-bert.md, "Cleaning of text").
 
-    The text is returned unchanged in two cases: if its number of quotes is odd, and if two quotes are adjacent or
-    separated by one space. It is also returned unchanged if the repair needs too many changes: more than two, and more
-    than two thirds of the number of quotes. Then the pairing of the quotes is probably wrong.
+    The text is returned unchanged in three cases: its number of quotes is odd; two quotes are adjacent or separated by
+    one space; or the number of changes is more than two, and also more than two thirds of the number of quotes. In the
+    third case, the pairing of the quotes is probably wrong.
     """
     count = text.count('"')
     if count == 0 or count % 2 or '""' in text or '" "' in text:

@@ -48,8 +48,8 @@ from hatchery.progress import Progress
 def write_documents(group: FileGroup, path: Path) -> Facts:
     """Read the group's files and write their documents to `path`.
 
-    Returns the number of documents, the rejected texts, and counts of the decisions that the reader made without an
-    option. Raises CorpusError if two documents of one file have the same name.
+    Returns the number of documents, the rejected texts, and counts of the assumptions that the reader made because no
+    option was set. Raises CorpusError if two documents of one file have the same name.
     """
     source, seed = group.source, group.settings.split.seed
     raw = opened(group.manifest)
@@ -156,8 +156,8 @@ def _read(groups: list[FileGroup], folder: Path, workers: int) -> list[Part]:
 
 def _splits(settings: SplitSettings, keys: TextKeys, remaining: npt.NDArray[np.bool_]) -> list[str]:
     """Return the split of each document. Documents for which `remaining` is False are left out of the corpus, so they
-    do not count as development documents. Raises the errors of `Splitter`. But if `development_documents` is not set
-    and a source gives the split of a document, raises no error.
+    do not count as development documents. Raises the errors of `Splitter`, but no error if `development_documents` is
+    not set and a source gives the split of any document.
     """
     if settings.development_documents is None and any(keys.given):
         splitter = Splitter(settings)

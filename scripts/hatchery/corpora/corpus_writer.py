@@ -2,7 +2,7 @@
 
 Every stage that makes documents (conversion, sampling, grouping) writes with this module, so all corpora have the same
 files: `{split}-{i}-of-{n}.parquet`, `statistics.csv`, `rejected.csv` and `samples.csv`; if there are rows, also
-`assumed.csv` (decisions that a reader made without an option), `licences.csv` and `duplicates.csv`.
+`assumed.csv` (assumptions that a reader made because no option was set), `licences.csv` and `duplicates.csv`.
 
 The split of a document depends on its random number, which is computed from the seed and the document's text. So
 documents with the same text are in the same split, and the order of documents has no effect. If the splits are given as
@@ -221,7 +221,7 @@ class CorpusWriter:
 
     def write_rows(self, table: pa.Table) -> None:
         """Add the documents of a table, in the order of its rows. If the table lacks a column of the shards, this
-        column is null for every document; other columns of the table are left out.
+        column is null for every document. Additional columns of the table are left out.
         """
         for field in self._schema:
             if field.name not in table.column_names:

@@ -146,8 +146,8 @@ def _records(lines: Lines, delimiter: str, width: int) -> Iterator[list[str]]:
 
 def _tab_cells(line: str, width: int | None = None) -> list[str]:
     """Return the cells between tabs, without quotes around cells. In two cases, quotes count as ordinary characters: if
-    the line is not well formed as a line with quoted cells, and if the number of cells fits `width` only with quotes as
-    ordinary characters.
+    the line is not well formed as a line with quoted cells, and if the number of cells agrees with `width` only under
+    the assumption that quotes are ordinary characters.
     """
     plain = line.split("\t")
     if '"' not in line:
@@ -167,9 +167,10 @@ def _with_ends(lines: Lines, delimiter: str) -> Iterator[str]:
 def _with_doubled_quotes(line: str, delimiter: str) -> str:
     r"""Return the line with `""` for each `\"`, if backslashes escape the quotes in its cells.
 
-    In RFC 4180, a quote after a backslash ends a quoted cell, so a delimiter or the line end follows this quote.
-    Backslashes are taken as escapes under two conditions: somewhere in the line, another character follows a quote
-    after a backslash; and the line also contains quotes without a backslash, which enclose cells.
+    In RFC 4180, a backslash is an ordinary character, so the quote of `\"` ends a quoted cell, and a delimiter or the
+    line end follows. Backslashes therefore count as escapes only under two conditions: a character other than a
+    delimiter or a quote follows some `\"` of the line; and the line also contains quotes without a backslash, which
+    enclose cells.
     """
     if '\\"' not in line:
         return line

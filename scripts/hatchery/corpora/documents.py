@@ -79,7 +79,9 @@ def chosen_samples(texts: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class ReaderContext:
-    """Inputs of a reader other than the file: name and options of the source, sentence splitter, counters."""
+    """All inputs of a reader except for the file: name and options of the source, the sentence splitter, and counters
+    of rejected texts and of assumptions.
+    """
 
     name: str
     """Name of the source in the corpus, the first part of every document's name."""

@@ -54,7 +54,7 @@ class FileGroup:
         return sum(size for _, size, _ in self._content())
 
     def _content(self) -> list[tuple[str, int, str]]:
-        """Return (name, size, checksum) of each file and of its companion files."""
+        """Return (name, size, checksum) of each file and of its companion files, such as translations."""
         raw = opened(self.manifest)
         return [(file, *raw.files[file]) for file in _with_others(self.source, raw, self.files)]
 

@@ -159,8 +159,8 @@ def shuffled_units(texts: Iterable[tuple[int, str]], seed: int, name: str, folde
 
 
 def _sorted(keyed: Iterable[Keyed], folder: Path) -> Iterator[Keyed]:
-    """Yield the texts sorted by their random numbers, the first elements of `keyed`. Large inputs are sorted in parts,
-    which are stored in `folder` and merged.
+    """Yield the elements of `keyed` sorted by their random numbers; an element contains a random number, an index and a
+    text. Large inputs are sorted in parts, which are stored in `folder` and merged.
     """
     runs: list[Path] = []
     held: list[Keyed] = []

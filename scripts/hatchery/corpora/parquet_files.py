@@ -92,8 +92,8 @@ def parquet_rows(
 
     Only the columns in `wanted` are read; other columns have the value `UNREAD`. If `wanted` is None, all columns of
     any type are read. Columns of texts and numbers are converted with NumPy, which is several times as fast as Arrow's
-    own conversion. Raises SourceError naming file and row for a damaged file, and naming a wanted column if JSON cannot
-    represent its values, such as bytes and dates.
+    own conversion. Raises SourceError for a damaged file, naming file and row. Also raises SourceError for a wanted
+    column with values that JSON cannot represent, such as bytes and dates.
     """
     number, where = 0 if piece is None else piece.first, where or where_in(source, name)
     last = None if piece is None else number + piece.count

@@ -77,9 +77,9 @@ class LineForm:
         return f"{words}, {'cut into sentences as English' if self.cut else kept}"
 
     def units(self, block: list[str]) -> list[str]:
-        """Return the lines of a paragraph. If the text is wrapped, a line is joined to the next line. If `margin` is
-        set, a line is joined only if its length, with the first word of the next line, reaches `margin`, and if the
-        next line does not begin a list item, heading, quotation or table row.
+        """Return the lines of a paragraph. If the text is wrapped, a line is joined to the next line. If `margin` (the
+        line width) is set, a line is joined only under two conditions: its length, with the first word of the next
+        line, reaches `margin`; and the next line begins no list item, heading, quotation or table row.
         """
         if self.kind != "wrapped":
             return block
@@ -174,8 +174,9 @@ def paragraphs_of(
 def blocks_of(lines: Iterable[str], every_line: bool, longest: int | None = None) -> Iterator[list[str]]:
     """Yield the lines of each paragraph.
 
-    A paragraph ends at a blank line, and after every `longest` non-blank lines of the text. If `every_line` is True, a
-    paragraph ends after each line.
+    A paragraph ends at a blank line. If `longest` is set, a paragraph also ends wherever the number of non-blank lines
+    since the beginning of the text is a multiple of `longest`. If `every_line` is True, a paragraph ends after each
+    line.
     """
     block: list[str] = []
     number = 0
@@ -210,8 +211,8 @@ def paragraphs_in(
 ) -> Iterator[Paragraph]:
     """Yield the paragraphs of a user's text (options of `plain_text`), each as a list of sentences.
 
-    After every `longest` lines of the text, the current paragraph ends. Lines or paragraphs with a repaired encoding
-    are counted in `context.assumed`.
+    `longest` has the same effect as in `blocks_of`. Lines or paragraphs with a repaired encoding are counted in
+    `context.assumed`.
     """
     options = context.options
     for block in blocks_of(lines, form.kind == "paragraphs", longest):

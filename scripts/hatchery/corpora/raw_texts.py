@@ -193,8 +193,8 @@ def wikiextractor(lines: Lines, field: str) -> Iterator[RawText]:
 
     The key is the id of the page. The title is stored separately from the text; redirects have no text. The escapes
     `&lt;`, `&gt;` and `&amp;` are decoded. After an empty page of the dump, WikiExtractor copies markup to the
-    beginning of the next article; this markup is left out. A line outside of blocks that begins with a brace is a JSON
-    object with its text in `field`. Raises SourceError naming file and line for a block that is not closed, text
+    beginning of the next article; this markup is left out. Outside of blocks, a line that begins with a brace is a JSON
+    object, whose text is in `field`. Raises SourceError naming file and line for a block that is not closed, text
     outside of blocks, or a damaged line.
     """
     article: list[str] | None = None

@@ -106,8 +106,8 @@ class Drawing:
         return {name: int(sizes[drawn & np.isin(sources, of)].sum()) for name, of in numbers.items()}
 
     def shown(self, drawn: np.ndarray) -> set[int]:
-        """Return the indices of some documents that are not drawn, as samples: for each source, the documents with the
-        smallest random numbers.
+        """Return the indices of some documents that are not drawn, as samples. For each source, these are the documents
+        with the smallest random numbers among the documents that are not drawn.
         """
         points, _, sources = self._arrays()
         chosen: set[int] = set()

@@ -150,7 +150,7 @@ def open_splitter(
     subfolder `english`).
 
     If `source` is None, the splitter has Hatchery's English model, and any other language raises SourceError. Also
-    raises SourceError if one of the four parameter files is missing or, naming file and line, damaged.
+    raises SourceError if one of the four parameter files is missing or damaged.
     """
     if source is None:
         if language != ENGLISH:

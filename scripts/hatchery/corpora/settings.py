@@ -104,7 +104,7 @@ class NearDuplicatesSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class ConversionKeys(Sharded):
-    """Keys of a corpus that is converted from raw sources, without the key of these sources."""
+    """Keys of a corpus that is converted from raw sources, except for the key that lists the sources."""
 
     duplicates: Literal["keep", "drop_documents", "drop_lines"] = "keep"
     """Treatment of text that occurs earlier in the corpus. `keep` keeps and only counts this text. `drop_documents`

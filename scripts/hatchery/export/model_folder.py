@@ -276,8 +276,8 @@ def _prefix_moved(definition: dict[str, Any]) -> list[dict[str, Any]]:
     """Disable the space that the pre-tokenizer inserts before a text. Return the steps that the normaliser must apply
     before it inserts this space.
 
-    If the pre-tokenizer inserts no space, the list is empty. If it inserts one and no other step is needed, the list
-    contains one empty step.
+    If the pre-tokenizer inserts no space, the list is empty. If it inserts a space and no other step is needed, the
+    list contains one empty step.
     """
     parts = _parts(definition)
     kinds = [part["type"] for part in parts]

@@ -132,8 +132,8 @@ def _accuracies(manifest: Manifest) -> dict[str, float]:
 
 
 def _tuned(manifest: Manifest) -> dict[str, float]:
-    """Return the accuracy on each scored set of the fine-tuning with the first seed and learning rate. It is 0 if this
-    fine-tuning diverged.
+    """Return the accuracy on each scored set of the fine-tuning with the first seed and learning rate. All accuracies
+    are 0 if this fine-tuning diverged.
     """
     found: dict[str, float] = {}
     for row in _csv(manifest.file("results.csv")):

@@ -61,9 +61,9 @@ def import_checkpoint(
     """Write the model as `config.json`, `model.safetensors` and `tokenizer.json` next to the manifest `output`.
 
     `weights` is a file with a state dict that has the authors' parameter names (see `read_weights`). `config` is the
-    authors' configuration in JSON. Raises ModelError for unusable files, if `layer_weighting` or `position_head_layout`
-    contradicts the weights, and if the weights do not determine one of these two options and the user does not state
-    it. Raises TokenizationError for an unusable tokenizer.
+    authors' configuration in JSON. Raises ModelError in three cases: a file is unusable; `layer_weighting` or
+    `position_head_layout` contradicts the weights; or neither the weights nor the user determine one of these two
+    options. Raises TokenizationError for an unusable tokenizer.
     """
     state = under_training_names(read_weights(weights))
     chosen = checkpoint_config(state, read_config(config), str(weights), layer_weighting, position_head_layout)
@@ -104,9 +104,9 @@ def checkpoint_config(
 ) -> ModelConfig:
     """Return Hatchery's configuration of a published model; `where` is the file's name in messages.
 
-    Only the keys `SIZES` and `OPTIONAL` of `published` are read. Raises ModelError for an invalid value, if
-    `layer_weighting` or `position_head_layout` is unknown or contradicts the weights, and if the weights do not
-    determine one of the two and the user does not state it.
+    Only the keys `SIZES` and `OPTIONAL` of `published` are read. Raises ModelError in three cases: a value is invalid;
+    `layer_weighting` or `position_head_layout` is unknown or contradicts the weights; or neither the weights nor the
+    user determine one of these two options.
     """
     values: dict[str, Any] = {key: published[key] for key in (*SIZES, *OPTIONAL) if key in published}
     configuration: type[ModelConfig] = GptBertConfig if _is_gpt_bert(state) else LtgBertConfig
@@ -188,7 +188,7 @@ def _choice(what: str, chosen: str | None, possible: Sequence[str], only: str, u
     setting.
 
     `only` and `undecided` are reasons for messages: `only` says why there is only one possible setting, and `undecided`
-    why the weights do not determine the setting.
+    says why the weights do not determine the setting.
     """
     if chosen is not None and chosen in possible:
         return chosen

@@ -208,8 +208,8 @@ def model_card(
 
 
 def licence_statement(sources: Sequence[DataSource]) -> str:
-    """Return sentences about the model's licence. `licence_id` determines the licence; sources with unknown licence are
-    listed.
+    """Return sentences about the model's licence. The function `licence_id` determines the model's licence from the
+    licences of the sources. Sources with unknown licence are listed.
     """
     kind = licence_id(source.licence for source in sources)
     if kind == "apache-2.0":
@@ -274,7 +274,7 @@ def _model_index(name: str, task: str, scores: Sequence[SummaryRow]) -> list[dic
     no scores.
 
     The `name` of a metric is its name in the summary, which includes the unit. Its `type` is the hub's name for this
-    metric or, without one, also the name in the summary.
+    metric. If the hub has no name for the metric, the `type` is also the name in the summary.
     """
     results: dict[tuple[str, str], list[dict[str, object]]] = {}
     for score in scores:

@@ -47,9 +47,9 @@ def listing_of(
     """Return the files at `root` (a folder or a file) by relative name, sorted; empty if `root` does not exist.
 
     Hidden files are left out, as in the registration. The files are not read. At most `most` files are listed. If
-    `strict` is true, raises SourceError for an unreadable folder, for a link to a missing file and, unless
-    `follow_links` is true, for any link in `root`. If `strict` is false, unreadable files and folders are skipped, as
-    are links to folders, unless `follow_links` is true.
+    `strict` is true, raises SourceError for an unreadable file or folder, and for a link to a missing file; if
+    `follow_links` is false, any link in `root` raises this error. If `strict` is false, unreadable files and folders
+    are skipped; if `follow_links` is also false, links to folders are skipped, too.
     """
     root = Path(root)
     if root.is_file():
@@ -91,8 +91,8 @@ def _walk(
 
 @contextmanager
 def _readable(place: str | Path, strict: bool) -> Iterator[None]:
-    """Run the `with` block. If the block cannot read a file or folder, end the block without error or, if `strict` is
-    true, raise SourceError, which names `place`.
+    """Run the `with` block. If the block cannot read a file or folder, the block ends. Then a SourceError that names
+    `place` is raised if `strict` is true, and no error if `strict` is false.
     """
     try:
         yield
@@ -150,9 +150,9 @@ def kept_listing(manifest: str | Path) -> Path:
 
 
 def unpacked(manifest: str | Path) -> Path:
-    """Return the argument with which `kept_listing` returns the path for the files that were unpacked from an archive.
+    """Return the argument for `kept_listing` if the listing contains the files that were unpacked from an archive.
 
-    For the listing of the archive itself, the argument is the path of the source manifest.
+    If the listing contains the archive itself, the argument is the path of the source manifest.
     """
     path = Path(manifest)
     return path.with_name(f"{path.stem}.unpacked.json")

@@ -29,8 +29,8 @@ GENERATED = "embedded_"
 
 @dataclass(frozen=True)
 class Obtained:
-    """Path of a source's files, origin of the files (a JSON object), and the archive from which they were unpacked, or
-    None.
+    """The files of a source: their path, their origin (a JSON object), and the archive from which they were unpacked
+    (None if they were not unpacked).
     """
 
     root: Path

@@ -189,8 +189,8 @@ def open_source(manifest_path: str | Path) -> RawSource:
 def unregistered(root: Path, most_files: int) -> RawSource | None:
     """Return a source with the files at `root`, or in the zip archive at `root`, with sizes but without checksums.
 
-    The result is None if `root` does not exist, if it is a damaged zip archive or another archive, and if it is a
-    folder without files or with more than `most_files` files.
+    The result is None in three cases: `root` does not exist; it is an archive that is not a zip archive or is damaged;
+    or it is a folder that contains no files or more than `most_files` files.
     """
     if is_archive(root):
         kind, sizes = "zip", zipped_sizes(root)

@@ -1,7 +1,7 @@
 """Settings of a raw input: a local path, a pinned data set of the Hugging Face hub, or downloads with checksums.
 
-A local path has priority. A data set of the hub is pinned by the commit of its repository, and another download by the
-size and SHA-256 of the file, so that every user gets identical bytes or an error. The planning of the workflow checks
+A local path has priority. A data set of the hub is pinned by the commit of its repository. Any other download is pinned
+by the size and SHA-256 of the file. So every user gets identical bytes or an error. The planning of the workflow checks
 whether a raw input is available; this depends only on its path and its settings.
 """
 

@@ -147,7 +147,7 @@ class DocumentEncoder:
         sentence_bounds: np.ndarray,
         sizes: np.ndarray,
     ) -> np.ndarray | None:
-        """Return the number of words that begin in each token of `texts`; None without counter.
+        """Return the number of words that begin in each token of `texts`; None if the encoder has no counter.
 
         `sizes` contains the number of tokens of each sentence. Document d has the sentences `sentence_bounds[d]` to
         `sentence_bounds[d + 1]` - 1.

@@ -173,8 +173,8 @@ def translate_ids(
     """Return the text of the best translation of each sentence, in the order of the sentences.
 
     `ids_of_sentences` are ids without end token. The model is on `device`, in evaluation mode. `tokens_per_batch`
-    changes the speed, and results only by rounding errors. `done` is called after each batch with the number of its
-    sentences.
+    affects the speed; it changes the results only by rounding errors. `done` is called after each batch with the number
+    of its sentences.
     """
     sources = [[*ids, tokenizer.sep_id] for ids in ids_of_sentences]
     special = never_written(tokenizer)

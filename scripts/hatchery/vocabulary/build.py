@@ -33,8 +33,8 @@ from hatchery.vocabulary.word_lists import (
 
 @dataclass(frozen=True)
 class BuiltVocabulary:
-    """A vocabulary: words with frequencies, rejected words (word, frequency, reason), and the numbers of rows that were
-    read and dropped.
+    """A vocabulary: words with frequencies, rejected words (word, frequency, reason), and the numbers of read rows and
+    of dropped rows.
 
     `comparison` is the result of `list_comparison` with the authors' published list; None if this list is not given.
     """
@@ -113,7 +113,7 @@ def from_transcripts(
 def from_word_list(
     source: RawSource, settings: VocabularySettings, released: list[tuple[str, int]] | None
 ) -> BuiltVocabulary:
-    """Return the vocabulary that contains the words of a word list."""
+    """Return the vocabulary of all accepted words in a word list."""
     files = matching_names(source, settings.files)
     rows = _rows(source, files, settings.encoding, settings.word_column, settings.frequency_column)
     words, rejected = _usable(rows, settings.reading)

@@ -29,9 +29,9 @@ first of these reasons is recorded. If `lower_case` is false, the original docum
 with the vocabulary uses lower case.
 
 The functions `plain_sentences` and `plain_spans` define the results and are the baseline of the benchmark. The fast
-filters return equal results. They rely on two properties: all words of a text are known exactly if all words of each of
-its `pieces` are known, and a piece of two or more ASCII letters is one word. Therefore they split a text once, compare
-sets, and check each distinct piece once.
+filters return equal results. They rely on two properties. First, all words of a text are known if and only if all words
+of each of its `pieces` are known. Second, a piece of two or more ASCII letters is one word. Therefore they split a text
+once, compare sets, and check each distinct piece once.
 """
 
 import re

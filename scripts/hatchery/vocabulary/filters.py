@@ -6,11 +6,11 @@ contain it. The search continues with the first window after this word, as in th
 Known words of earlier windows are not checked again. Only checked words are split into pieces.
 
 Unconstrained windows (docs/papers/reduced-vocabulary.md, "Unconstrained windows") are drawn without replacement from
-all windows of a text, with a seed. If a text has fewer windows than must be drawn, all are used. A text is a document
-(C4, Wikipedia), several documents joined by spaces (BookCorpus, whose documents are sentences), or a whole corpus (CBT,
-Simple Wikipedia). The authors use the global random generators of NumPy and Python. Here, each text's generator has a
-seed derived from the text's name. The drawn windows thus depend neither on the order of processing nor on the number of
-processes.
+all windows of a text, with a seed. If a text has fewer windows than must be drawn, all its windows are used. A text is
+a document (C4, Wikipedia), several documents joined by spaces (BookCorpus, whose documents are sentences), or a whole
+corpus (CBT, Simple Wikipedia). The authors use the global random generators of NumPy and Python. Here, each text's
+generator has a seed derived from the text's name. The drawn windows thus depend neither on the order of processing nor
+on the number of processes.
 
 A whole corpus is never in memory. Each window gets a random number, and the windows with the smallest numbers are kept,
 first in each group of files, then over all files. No window extends over two files.
@@ -44,8 +44,8 @@ class SentenceFilter:
         self._known = KnownWords(rule.vocabulary, rule.comparison)
 
     def select(self, document: str, examples: bool = False) -> Outcome:
-        """Return the result for a document. If `examples` is true, the result contains a rejected sentence for each
-        reason.
+        """Return the result of the selection for a document. If `examples` is true, the result contains one rejected
+        sentence for each reason of rejection.
         """
         outcome = Outcome()
         text = document.lower() if self._rule.lower_case else document
@@ -121,8 +121,8 @@ class SpanFilter:
         self._known = KnownWords(rule.vocabulary, rule.comparison)
 
     def select(self, document: str, examples: bool = False) -> Outcome:
-        """Return the result for a document. If `examples` is true, the result contains a rejected window for each
-        reason.
+        """Return the result of the selection for a document. If `examples` is true, the result contains one rejected
+        window for each reason of rejection.
         """
         outcome = Outcome()
         words = Words(document)

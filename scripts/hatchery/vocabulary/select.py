@@ -5,8 +5,8 @@ job is killed. The memory is constant, with two exceptions. If equal texts count
 accepted text are in memory. If the corpus is one text, the drawn windows are in memory.
 
 The authors' code stores the texts of a unit (a group of documents) in a set, which shuffles them. In Hatchery, the
-later stage that groups texts into sequences shuffles them, in its reading `as_published`. For this purpose, the index
-of each text's unit is stored here.
+stage that later groups texts into sequences shuffles the texts of a unit if its option `reading` is `as_published`. For
+this purpose, the index of each text's unit is stored here.
 """
 
 import shutil

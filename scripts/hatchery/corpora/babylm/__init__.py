@@ -4,8 +4,8 @@ Source: docs/papers/elc-bert.md, "Cleaning of text" and "Treatment of the corpor
 (option `reading`). `as_published` reproduces the output of the published scripts byte by byte, including their errors.
 The evidence of their output is this page and the tests' golden files. Where a docstring says "inferred", we concluded
 the scripts' behaviour only from the order of their steps. `corrected` fixes the errors. Both versions count the lines
-that they leave out. Only lines of the English Wikipedia that are empty after cleaning are not counted in
-`as_published`.
+that they leave out, with one exception: `as_published` does not count lines of the English Wikipedia that are empty
+after cleaning.
 
 A normaliser is a function from the raw lines of a file to output lines, in which an empty line ends a document.
 """

@@ -78,8 +78,8 @@ def qed(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 
 def _unescaped(text: str) -> tuple[str, bool]:
     """Return the text with up to three levels of entities decoded, and whether the text contains escaped markup. The
-    text contains escaped markup if both `&lt` and `&gt` occur in it before or after the decoding of a level; then the
-    decoding stops.
+    text contains escaped markup if both `&lt` and `&gt` occur in the original text, or in the text after the decoding
+    of a level. The decoding stops at escaped markup.
     """
     for _ in range(3):
         if _has_markup(text):

@@ -207,8 +207,8 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
 
     If the source has development text, all training text is in the training split. If the source has no development
     text, training documents have no split, and the conversion draws some of these documents for development. The names
-    of documents do not depend on the file's folder in the release. Raises SourceError with the position of the byte if
-    the file is not UTF-8.
+    of documents do not depend on the file's folder in the release. Raises SourceError, naming the position of the first
+    invalid byte, if the file is not UTF-8.
     """
     options: BabylmOptions = context.options
     path = PurePosixPath(file)

@@ -204,7 +204,9 @@ def _lines(source: RawSource, file: str, partner: str, options: ParallelTextOpti
 
 
 def rows(source: RawSource, file: str, columns: Sequence[str], encoding: str) -> Pairs:
-    """Yield the texts in `columns` of each row of a table. Raises SourceError naming file and line."""
+    """Yield the texts in `columns` of each row of a table. Raises SourceError, naming file and line, for a row without
+    one of these columns, and for a value that is not text.
+    """
     suffix = uncompressed_suffix(file)
     if suffix == ".parquet":
         # Import pyarrow's module here, because planning imports this module and does not need pyarrow.

@@ -1,10 +1,11 @@
 """The user's own text: a file, folder or zip archive of text files, tables, JSON lines or Parquet.
 
-By default, only wrong decodings in the text are repaired. The role of its lines is recognised (`prose`) unless an
-option sets this role, and each assumption is reported. Tables can be filtered and grouped by a column (a transcript, a
-book). A text file is a document. Large files are divided into documents (`raw_files`). If the source has only a few
-files, all its files are divided, so that some documents can be held out. Encoding, columns and grouping are options;
-input that does not fit the options is an error with its position.
+By default, the reader repairs only wrong decodings in the text. Unless an option sets the role of the lines, the reader
+recognises this role (`prose`) and reports it. Options can select the rows of a table, and can join rows with the same
+value in a column to one document (a transcript, a book). By default, a text file is one document, with two exceptions:
+large files are divided into documents (`raw_files`), and if the source has only a few files, all its files are divided,
+so that some documents can be held out. Encoding, columns and grouping are options; input that does not fit the options
+is an error with its position.
 """
 
 import dataclasses
@@ -99,9 +100,11 @@ def skipped(source: RawSource, options: PlainTextOptions) -> Counter[str]:
 
 
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
-    """Yield the documents of one file, streamed: only one document of a divided text file or a table is in memory.
+    """Yield the documents of one file, streamed. Of a table, or of a text file that is divided into documents, only one
+    document is in memory.
 
-    If the rows of one document are interrupted by rows of other documents, all incomplete documents are in memory.
+    There is one exception: in a table, rows of other documents can interrupt the rows of a document. Then all
+    incomplete documents are in memory.
     """
     options: PlainTextOptions = context.options
     form = form_of(source, file, options, context.english)

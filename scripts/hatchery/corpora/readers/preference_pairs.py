@@ -1,6 +1,6 @@
 """Preference pairs, read from the rows of a table, as documents of two lines, or of three lines with a prompt.
 
-The lines of a document are the prompt, if there is one, the chosen text and the rejected text. The rows are minimal
+The lines of a document are the prompt (if there is one), the chosen text, and the rejected text. The rows are minimal
 pairs, such as those of BLiMP (`sentence_good`, `sentence_bad`), or stories with a preferred and a rejected ending. As
 in `parallel_text`, whose functions read the files, white space within a text becomes one space.
 """

@@ -1,6 +1,6 @@
 """Large corpora as documents: web pages, articles and books of any raw format, split into paragraphs and sentences.
 
-Source: the Wikipedia and BookCorpus part of LTG-BERT, Appendix F, and C4 as a training corpus. The paper splits
+Source: the Wikipedia and BookCorpus part of LTG-BERT, Appendix F, and C4 as a training corpus. LTG-BERT's paper splits
 sentences with spaCy; Hatchery uses the sentence splitter of the corpus. If the format stores titles separately from the
 texts, a title becomes a Markdown heading.
 """

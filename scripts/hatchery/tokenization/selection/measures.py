@@ -17,11 +17,11 @@ number, in the order of the corpus, and the sequences with the smallest random n
 constant memory is enough, and the sample depends only on corpus and seed.
 
 ESMS (Section 3.3; docs/papers/reduced-vocabulary.md, "Exact sub-token matching score"): agreement of a word's tokens
-with its morphemes. `definition` is the share of words whose tokens are exactly the morphemes of the list.
-`published_code`, the source of all printed values, gives partial credit. Every token that is one of its word's
-morphemes counts 1. In a word with one token, or with one token per letter, no token counts. The sum is divided by the
-number of morphemes of all words. This code deletes `#` and underscores but not U+2581, so the first token of a
-SentencePiece word never counts; `published_code_corrected` compares the letters that tokens represent.
+with its morphemes. `definition` is the share of words whose tokens are exactly their morphemes. `published_code`, the
+source of all printed values, gives partial credit. Every token that is one of its word's morphemes counts 1. In a word
+with one token, or with one token per letter, no token counts. The sum is divided by the number of morphemes of all
+words. This code deletes `#` and underscores but not U+2581, so the first token of a SentencePiece word never counts;
+`published_code_corrected` compares the letters that tokens represent.
 
 The words of ESMS come from the user's list or from a shipped list. A list is a CSV file with the columns `word` and
 `morphemes`, where spaces separate morphemes; lines that begin with `#` are comments. The study's authors never

@@ -51,8 +51,8 @@ def encode_corpus(
     of bytes of the text, by split), `word_count` (word-counting rule, with its byte premiums; absent if the rule is
     `white_space`), `token_bytes` (by split: number of bytes that ordinary tokens and each special token represent),
     `empty_documents` (number of documents without text), `train_frequency_at_95_percent` (see
-    `frequency_at_95_percent`). `threads` does not affect the result. Raises ManifestError, TokenizationError, and
-    CorpusError, also for a corpus without text.
+    `frequency_at_95_percent`). `threads` does not affect the result. Raises ManifestError, TokenizationError or
+    CorpusError for unusable inputs; a corpus without text raises CorpusError.
     """
     from hatchery.tokenization.encoder import encode
 
