@@ -90,7 +90,9 @@ def convert_text(
 
 
 def read_text(source: RawSource, file: str, context: ReaderContext) -> RawDocument:
-    """Return the document of one file without blank lines at its end. Raises SourceError naming file and line."""
+    """Return the document of one file without blank lines at its end. Raises SourceError, naming file and line, for a
+    text that cannot be converted.
+    """
     where = where_in(source, file)
     root = parse(source.read_bytes(file), where)
     try:

@@ -140,8 +140,8 @@ def _inside_abbreviation(text: str, stop: int) -> bool:
 
 
 def join_contractions(text: str, ends: str = " ") -> str:
-    """Return the text with each contraction joined to the previous word if a character of `ends` follows: "do n't go"
-    becomes "don't go".
+    """Return the text with each contraction joined to the previous word if a character of `ends` follows the
+    contraction: "do n't go" becomes "don't go".
     """
     if "'" not in text or not _APART.search(text):
         return text

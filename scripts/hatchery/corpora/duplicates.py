@@ -99,8 +99,8 @@ class TextKeys:
 
 
 class Duplicates:
-    """Flags that are True for texts that occur earlier in the corpus, in corpus order: `documents` for documents, and
-    `lines` for long lines.
+    """Flags in corpus order, which are True for texts that occur earlier in the corpus. `documents` contains one flag
+    per document, and `lines` contains one flag per long line.
     """
 
     def __init__(self, keys: TextKeys, splits: list[str]) -> None:

@@ -2,8 +2,8 @@
 words.
 
 Source: the reduced-vocabulary paper (docs/papers/reduced-vocabulary.md, "Grouping"). Items (sentences or spans) are
-concatenated in order. A sequence is full when its number of words, times 1.2 tokens per word, would reach the input
-length of 128 tokens.
+concatenated in order. A sequence is full if a further item would raise its number of words, times 1.2 tokens per word,
+to the input length of 128 tokens or more.
 
 The option `reading` has two values. `as_published` reproduces the authors' code. The code adds a space after each item
 and counts the pieces between spaces as words. The last space adds one empty piece, so a sequence has at most 105 words.

@@ -113,7 +113,7 @@ class Lines:
 
     If `piece` is set, only the lines of this piece are read. `offset` and `line` are the numbers of bytes and lines
     from the start of the file to the end of the current line. With these numbers, a file can be divided between two
-    records. If `longest` is set, only \\n ends a line, and a line of more bytes is an error.
+    records. If `longest` is set, only \\n ends a line, and a line of more than `longest` bytes is an error.
 
     Reading raises SourceError naming the file and the offset of the first byte that is invalid in the encoding, or the
     position of the damage in a compressed file. It raises ConfigError for an unknown encoding.

@@ -20,7 +20,7 @@ def norm_names(model: nn.Module) -> list[str]:
 
 @torch.no_grad()
 def restore_tables(module: nn.Module, encoder: LayeredEncoder, fresh: LayeredEncoder) -> None:
-    """Compute the tables (buffers) of `module`, a part of `encoder`. They are not stored, so they are undefined after
+    """Restore the tables (buffers) of `module`, a part of `encoder`. Tables are not stored, so they are undefined after
     loading.
 
     The tables are copied from `fresh`, a newly built encoder.

@@ -50,9 +50,7 @@ class RawSource:
     terms: str = ""
 
     def names(self, pattern: str = "*") -> list[str]:
-        """Return the sorted names of the files that match a shell pattern with their relative path or their file
-        name.
-        """
+        """Return the sorted names of the files whose relative path or file name matches a shell pattern."""
         if pattern == "*":
             return list(self.files)
         return [
@@ -181,7 +179,10 @@ def open_source(manifest_path: str | Path) -> RawSource:
             terms=str(about.get("terms", "")),
         )
     except FileNotFoundError as error:
-        raise SourceError(f"{path}: the source is not registered") from error
+        raise SourceError(
+            f"{path}: this source manifest, or the file with its location, is missing; to register the source: "
+            f"snakemake --cores 1 --force {path}"
+        ) from error
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
         raise SourceError(f"{path}: cannot be read as a source manifest: {error}") from error
 

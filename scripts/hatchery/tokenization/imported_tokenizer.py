@@ -152,8 +152,8 @@ def _normalizer(spec: dict[int, list[Value]]) -> normalizers.Normalizer:
         except Exception as error:  # The library raises Exception, not a subclass.
             raise ValueError(str(error)) from error
     if _last(spec, 4, 1):
-        # This step is `Replace` and not `Strip`, because SentencePiece removes only spaces, but `Strip` would remove
-        # all white space of Unicode.
+        # This step is `Replace` and not `Strip`, because SentencePiece removes only spaces (at the end also its space
+        # symbol), but `Strip` would remove all white space of Unicode.
         ends = Regex(rf"\A +|[ {METASPACE}]+\z")
         parts += [normalizers.Replace(ends, ""), normalizers.Replace(Regex(" {2,}"), " ")]
     if _last(spec, 3, 1):

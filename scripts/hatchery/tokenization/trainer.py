@@ -181,7 +181,8 @@ def _added_tokens(special: SpecialTokens) -> list[AddedToken]:
 
 def check_size(backend: Backend, settings: TokenizerSettings, where: str) -> None:
     """Raise TokenizationError, naming `where`, if the vocabulary is smaller than requested, unless
-    `settings.allow_smaller`."""
+    `settings.allow_smaller` is true.
+    """
     size = backend.get_vocab_size()
     if size < settings.vocabulary_size and not settings.allow_smaller:
         raise TokenizationError(

@@ -230,8 +230,8 @@ class Outcome:
 
 
 def verdict(text: str, rule: Rule) -> tuple[str | None, int]:
-    """Return two values: the reason why a candidate (a sentence or window) is rejected, or None if it is accepted, and
-    the number of its counted words (see `counted_words`).
+    """Return two values for a candidate (a sentence or window): the reason for its rejection (None if it is accepted),
+    and the number of its counted words (see `counted_words`).
     """
     text = text.lower()
     words, numerals = rule.comparison.words(text)

@@ -64,8 +64,8 @@ def single_boundaries(lines: Iterable[str]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Treatment:
-    """Cleaning functions, as in the published code or with our corrections, and counts of the lines that a normaliser
-    leaves out.
+    """The cleaning functions of one version (the published code or our corrections), and counts of the lines that a
+    normaliser leaves out.
     """
 
     corrected: bool

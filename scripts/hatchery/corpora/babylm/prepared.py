@@ -28,8 +28,9 @@ def prepared(
 ) -> Iterator[str]:
     """Yield the lines of a prepared file, with an empty line between two documents.
 
-    If `titles` is True, the title in a header stays in the text; if False, the header is left out. If `blank_lines_end`
-    is True, a blank line ends a document. If `speakers` is False, the speaker label is removed from each line.
+    Headers are left out; only if `titles` is True, the title in a header becomes a line of the text. If
+    `blank_lines_end` is True, a blank line ends a document. If `speakers` is False, the speaker label is removed from
+    each line.
     """
     for line in map(collapse, lines):
         header = _HEADER.fullmatch(line)

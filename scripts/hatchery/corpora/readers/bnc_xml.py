@@ -50,7 +50,7 @@ def files(source: RawSource, options: BncOptions) -> list[str]:
 
 
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
-    """Yield the document of one file. Raises SourceError naming file and line."""
+    """Yield the document of one file. Raises SourceError, naming file and line, for a text that cannot be converted."""
     # Import lxml here, because planning does not need it.
     from hatchery.corpora.bnc_text import read_text
 

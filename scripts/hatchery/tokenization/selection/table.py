@@ -79,7 +79,7 @@ class SelectionRow:
 
     @property
     def size_name(self) -> str:
-        """Vocabulary size as written in tables; a reference tokenizer has a word instead of a number."""
+        """Vocabulary size as written in tables; for a reference tokenizer, the word `pretrained`."""
         return PRETRAINED if self.size is None else str(self.size)
 
 
