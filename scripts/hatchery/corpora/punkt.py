@@ -1,10 +1,10 @@
 """NLTK's Punkt sentence tokenizer with identical results, but many times faster and independent of the clock.
 
 NLTK's algorithm (Kiss and Strunk, Computational Linguistics 32, 2006) considers every `.`, `?` and `!` before other
-punctuation or white space. To decide whether the mark ends a sentence, it annotates the tokens of the words before and
-after the mark. In many contexts, no decision of NLTK is needed, because the mark always ends a sentence: `?`, `!`, and
-a full stop after a plain word that is neither an abbreviation nor the first half of a collocation. Only all other
-contexts (abbreviations, initials, numbers, unusual characters) are passed to NLTK.
+punctuation or white space. To decide whether the mark ends a sentence, the algorithm annotates the tokens of the words
+before and after the mark. In many contexts, no decision of NLTK is needed, because the mark always ends a sentence:
+`?`, `!`, and a full stop after a plain word that is neither an abbreviation nor the first half of a collocation. Only
+all other contexts (abbreviations, initials, numbers, unusual characters) are passed to NLTK.
 
 NLTK cancels a regular expression after five seconds of wall time. Here the patterns run without this limit, so results
 do not depend on the load of the machine. The limit is not needed, because all these patterns take linear time. Only one
