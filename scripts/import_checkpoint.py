@@ -36,5 +36,7 @@ if __name__ == "__main__":
         choices=LAYOUTS,
         help="the code that trained LTG-BERT: babylm or bnc (bnc also for checkpoints with `transformers` code)",
     )
-    parser.add_argument("--output", type=Path, required=True, help="path of the manifest, next to the model")
+    parser.add_argument(
+        "--output", type=Path, required=True, help="path of the new manifest; the model is written to its folder"
+    )
     run_command(main, parser)

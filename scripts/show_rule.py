@@ -15,5 +15,7 @@ def main(arguments: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rule", help="name of a rule")
-    parser.add_argument("targets", nargs="+", metavar="target", help="files whose plan contains a job of the rule")
+    parser.add_argument(
+        "targets", nargs="+", metavar="target", help="files in results/ that the workflow makes with a job of the rule"
+    )
     run_command(main, parser)

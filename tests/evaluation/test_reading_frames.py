@@ -111,7 +111,7 @@ def test_a_mistake_is_reported_with_its_line(make_source, row: str, keys: dict, 
     ("keys", "message"),
     [
         ({"participant": None}, "random_effects: got 'slopes', expected none, because `participant` is null"),
-        ({"drop_sentence_ends": True}, "drop_sentence_ends: got true, expected false, or the key `sentence`"),
+        ({"drop_sentence_ends": True}, "drop_sentence_ends: got true, expected false, or a column of the sentences"),
         ({"word_boundaries": "corrected", "joined_by": ""}, "word_boundaries: got 'corrected', expected as_tokens"),
         ({"lowest": 3.0, "highest": 2.0}, "lowest: got 3, expected at most `highest`, 2"),
         (

@@ -96,7 +96,7 @@ def test_a_run_ordered_by_a_column_reads_its_corpus_whose_sources_all_have_the_c
         ({"pretraining": {"ensemble": [{"run": "ltg_bert"}]}}, "ensemble: got '1 model', expected at least two models"),
         (
             {"pretraining": {"steps": 9, "ensemble": [{"run": "one"}, {"run": "two"}]}},
-            "ensemble: got '2 models', expected no ensemble without `steps: 0`",
+            "ensemble: got '2 models', expected no ensemble, or `steps: 0`",
         ),
         (
             {"pretraining": {"steps": 0, "ensemble": [{"run": "ltg_bert"}, {"run": "ltg_brt"}]}},

@@ -153,10 +153,13 @@ IMPOSSIBLE = {
     "ltg": [
         ({"num_attention_heads": 5}, r"num_attention_heads: got 5, expected a divisor of hidden_size \(24\)"),
         ({"hidden_dropout_prob": 1.0}, "hidden_dropout_prob: got 1.0"),
-        ({"block_norm_affine": True}, "block_norm_affine: got true, expected null with normalisation normformer"),
+        (
+            {"block_norm_affine": True},
+            "block_norm_affine: got true, expected null, because the normalisation normformer",
+        ),
         (
             {"layer_weighting": "zero", "residual_scaling": True},
-            "residual_scaling: got true, expected false with layer_weighting zero",
+            "residual_scaling: got true, expected false, because layers with the layer_weighting zero",
         ),
     ],
     "roberta": [

@@ -243,7 +243,7 @@ def test_a_run_spends_what_its_initial_model_left_of_a_budget_in_words_of_one_ru
         ({"budget": {"words_seen": "1M"}}, "which cannot be combined with `budget`, because the budget determines"),
         (
             {"checkpoints_at": "babylm"},
-            "checkpoints_at: got 'babylm', expected no word milestones without a budget in words",
+            "checkpoints_at: got 'babylm', expected no word milestones, because there is no budget in words",
         ),
         (
             {"steps": None, "budget": {"words_seen": "1K"}, "checkpoints_at": ["2K"]},

@@ -70,7 +70,10 @@ def test_settings_and_numbers_that_differ_stand_in_one_table(configuration: Path
     some, everything = (shown(side_by_side(project, names, results, every)) for every in (False, True))
     reach = stats.t.ppf(0.975, 4) * math.sqrt(2 / 3)
     assert f"**+5.0** ({5 - reach:+.1f} to {5 + reach:+.1f})" in some
-    assert "demo: noise" not in some and "because their differences may be noise or they are not comparable: 1." in some
+    assert (
+        "demo: noise" not in some
+        and "because their differences may be noise or because the scores are not comparable: 1." in some
+    )
     assert "+5.0 (-15.4 to +25.4)" in everything
     # Numbers that are not comparable have a dash and a note with the reason.
     apart = [replace(rows[0], basis=f"precision: {name}") for name in ("fp32", "tf32")]

@@ -1,1 +1,1 @@
-"""Collect the outputs of runs in tidy tables, and compute means, comparisons with published values, and fitted laws."""
+"""Collect outputs of runs in tidy tables, compute means, compare means with published values, and fit scaling laws."""

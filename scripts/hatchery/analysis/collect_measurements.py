@@ -210,8 +210,8 @@ def collect(
 
 
 def _with_bits_per_byte(run: PretrainedRun, per_byte: float | None) -> PretrainedRun:
-    """Return the run with development losses in bits per byte, given the number of tokens per byte. If it is None,
-    return the run unchanged.
+    """Return the run with development losses in bits per byte, given the number of tokens per byte. If this number is
+    None, return the run unchanged.
     """
     if per_byte is None:
         return run

@@ -75,8 +75,8 @@ def distinguishing_labels(bases: Iterable[str]) -> dict[str, str]:
 
 
 def _value_of(aspect: str, aspects: Mapping[str, str]) -> str:
-    """Return the value of an aspect for a label. The value of an aspect in _READABLE ends before its parenthesis; any
-    other value follows the name of the aspect.
+    """Return the value of an aspect for a label. If the aspect is in _READABLE, return only the part of its value
+    before a parenthesis. Otherwise, return the name of the aspect, followed by its value.
     """
     value = aspects.get(aspect, "") or "not known"
     return value.partition(" (")[0] if aspect in _READABLE else f"{aspect} {value}"

@@ -2,7 +2,7 @@
 
 A study's settings select the method that counts FLOPs. A learning curve contains the FLOPs of matrix products up to
 each step. Other methods count only the FLOPs of a complete training. These FLOPs are distributed over the steps in
-proportion to the FLOPs of the curve, which is exact if all sequences have equal lengths.
+proportion to the FLOPs of the curve. This distribution is exact if all sequences have equal lengths.
 
 In each bin of cost (lower < cost <= upper), the compute-optimal point is the evaluation with the lowest loss. The
 reduced-vocabulary study mentions "over 30 bins" of FLOPs. A notebook of January 2023 in the history of its repository
@@ -52,8 +52,8 @@ def distinct_runs(path: Path, experiments: Collection[str] = (), within: Sequenc
     """Return the rows of `runs.parquet` for the pretrainings and milestones of `experiments`, without repeated models.
     If `experiments` is empty, return the rows of all experiments.
 
-    Several experiments may contain the same model, which is trained only once. If `within` names columns, equal models
-    must also agree in these columns. Raises ManifestError for an altered table.
+    Several experiments may contain the same model, which is trained only once. If `within` names columns, two rows
+    count as repeated only if they also agree in these columns. Raises ManifestError for an altered table.
     """
     rows = read_frame(path, RUNS, experiment=experiments or None).drop_nulls("steps")
     return rows.unique(["manifest", *within], keep="first", maintain_order=True).to_dicts()
@@ -129,9 +129,9 @@ def january_edges(costs: Sequence[float]) -> Floats:
     """Return the bin edges that the reduced-vocabulary study used in January 2023: the percentiles 0, 5, ..., 100 of
     the costs, with subdivided first bins.
 
-    The range below the smallest cost and the first bin (5 %) are divided into ten bins each, and the second bin into
-    five. Of the ten bins up to the smallest cost, only the last contains points: those with the smallest cost. The
-    other nine exist only because the study has them.
+    The range from 0 to the smallest cost is divided into ten bins, the first 5 % of the costs into ten bins, and the
+    second 5 % into five bins. Of the ten bins up to the smallest cost, only the last contains points: the points with
+    the smallest cost. The other nine bins exist only because the study has these bins.
     """
     percentiles = np.percentile(np.asarray(costs, dtype=float), range(0, 101, 5))
     least, first, second, *rest = percentiles

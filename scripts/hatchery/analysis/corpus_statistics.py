@@ -86,8 +86,11 @@ class Licensed(Record):
 
 @dataclass(frozen=True)
 class Repeated(Record):
-    """Numbers of documents and long lines in a source and split, and of the repeated ones among them: those that occur
-    earlier in the same split, or in the training split.
+    """Numbers of documents and long lines in a source and split. A repeated document or line has a text that occurs
+    earlier in the corpus.
+
+    Rows of held-out splits also contain the numbers of documents and long lines whose text occurs in the training
+    split.
     """
 
     source: str
@@ -257,7 +260,7 @@ def splits_of(table: SizeTable) -> list[str]:
 
 def selection_sizes(selections: Sequence[Selection], sizes: SizeTable) -> SizeTable:
     """Return the sizes of the selected texts by (source, level), with their sums over sources, over levels, and over
-    both.
+    both sources and levels.
 
     In a corpus of sequences, each selection is a source of documents. The numbers of sequences (`documents`) and of
     subwords (`tokens`) of a selection are therefore read from `sizes`. If a selection has several rows (sources or

@@ -1,7 +1,7 @@
 """The table of all surprisals: the outputs of `measure_surprisal` for all models and texts, concatenated.
 
-Columns from the user's files are strings. If a file lacks a column that another file has, this column is null in its
-rows.
+Columns from the user's files are strings. If a file lacks a column that another file has, this column is null in the
+rows of the first file.
 """
 
 from collections.abc import Iterator, Mapping

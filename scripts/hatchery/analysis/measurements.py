@@ -68,8 +68,8 @@ def development_basis(manifest: Manifest, text: str, metric: str) -> str:
 
 
 def learning_measurements(curve: Iterable[Mapping[str, Any]], alc_steps: int) -> list[TidyRow]:
-    """Return the best translation scores on development text, and the areas under the learning curves of these scores;
-    empty without scores.
+    """Return the best translation scores on development text, and the areas under the learning curves of these scores.
+    The result is empty if there are no translation scores.
 
     `curve` contains the rows of `metrics.jsonl`. An area covers the first `alc_steps` steps. It exists only if the
     curve has points at step 0 and at or after step `alc_steps`. The column `task` of an area names these steps:

@@ -23,9 +23,10 @@ class Correlation:
     `exact` is true if p was computed over all permutations of one variable. Otherwise p follows from the t distribution
     with `pairs` - 2 degrees of freedom.
 
-    The exact p is twice the smaller of two fractions of the permutations, but at most 1. The first fraction has a rho
-    of at least the observed rho; the second has at most the observed rho. With ties, rho is not symmetric around 0.
-    This p then differs from the fraction of permutations with at least the same absolute rho.
+    The exact p is twice the smaller of two fractions of the permutations, but at most 1. The first fraction counts the
+    permutations whose rho is at least the observed rho. The second fraction counts the permutations whose rho is at
+    most the observed rho. With ties, the distribution of rho is not symmetric around 0. The exact p then differs from
+    the fraction of permutations whose absolute rho is at least the absolute value of the observed rho.
     """
 
     rho: float | None

@@ -47,8 +47,8 @@ class LayerWeights:
 
 @dataclass(frozen=True)
 class LayerContribution:
-    """Contributions of the layers 1 to L to a probing task, in percent with the sum 100: means over `probes` trained
-    probes.
+    """Contributions of the layers 1 to L to a probing task, in percent; their sum is 100. Each contribution is the mean
+    over `probes` trained probes.
     """
 
     model: str
@@ -58,8 +58,8 @@ class LayerContribution:
 
     @property
     def slope(self) -> float:
-        """Slope of the least-squares line through the contributions, in percent per layer; negative if early layers
-        contribute more.
+        """Slope of the least-squares line through the contributions, in percentage points per layer; negative if early
+        layers contribute more.
         """
         return least_squares_slope(self.percent)
 

@@ -6,9 +6,10 @@ Section 5.1; docs/papers/reduced-vocabulary.md, "Power laws".
 
 To find a break, the points are sorted by x and split into two parts. A law is fitted to each part, and the split with
 the smallest sum of squared residuals is selected. Two laws are preferred to one if the Bayesian information criterion n
-ln(residual / n) + k ln n decreases by more than 10 ("very strong" evidence in Kass and Raftery, 1995). The number of
-parameters k is 2 for one law, and 5 for two laws and the position of the split. The study names no criterion; its text
-gives the break as 2.2e15, 2e15 and "2^15" FLOPs.
+ln(residual / n) + k ln n decreases by more than 10 ("very strong" evidence in Kass and Raftery, 1995). In the
+criterion, n is the number of points, and residual is the sum of squared residuals. The number of parameters k is 2 for
+one law, and 5 for two laws and the position of the split. The study names no criterion; its text gives the break as
+2.2e15, 2e15 and "2^15" FLOPs.
 
 The bootstrap resamples groups of points, such as all points of a run. Points of one learning curve depend on each
 other, so resampling single points would make the intervals too narrow.

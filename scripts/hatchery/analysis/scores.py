@@ -181,7 +181,8 @@ class Scores:
         """Return the headline measures, which summarise an experiment: perplexities and bits per byte, then one or two
         averages per suite of minimal pairs, then the averages of each other suite.
 
-        Translation has the BLEU scores of all test sets instead. Another suite without averages has its first score.
+        For translation, the headline measures are the BLEU scores of all test sets. If any other suite has no average,
+        its first score is a headline measure.
         """
         keys = self.keys()
         suites = [suite for suite in self.suites() if suite not in HELD_OUT]

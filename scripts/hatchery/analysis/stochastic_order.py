@@ -69,13 +69,15 @@ class OrderEstimate:
         ConfigError for a confidence not in [0.5, 1).
 
         The bound assumes a normal distribution of the ratio, so it is unreliable for few runs. In simulations of equal
-        models (normal scores, 5 to 50 runs) at a confidence of 0.95, 15 to 25 % of the pairs are below 0.5, and 2 to 8
-        % below 0.2. If the samples do not overlap, the ratio is 0 (or 1) in every draw, so the bound is the same for
-        every confidence. For equal models with five runs each, this happens in one of 126 pairs.
+        models (normal scores, 5 to 50 runs) at a confidence of 0.95, the bound is below 0.5 for 15 to 25 % of the
+        pairs, and below 0.2 for 2 to 8 % of the pairs. If the samples do not overlap, the ratio is 0 (or 1) in every
+        draw, so the bound is the same for every confidence. For equal models with five runs each, this happens in one
+        of 126 pairs.
 
         Ulmer et al. (2022) write epsilon - sigma / c * quantile(1 - confidence), where c = sqrt(n m / (n + m)), and
-        sigma is the deviation of c (epsilon* - epsilon). The factor c cancels, which leaves the deviation over the
-        draws.
+        sigma is the standard deviation of c (epsilon* - epsilon). Here epsilon is the violation ratio of the samples,
+        and epsilon* is the violation ratio of a bootstrap draw. The factor c cancels, so only the standard deviation of
+        epsilon* over the draws remains.
         """
         if not 0.5 <= confidence < 1:
             raise ConfigError(f"confidence: got {confidence}, expected at least 0.5 and below 1")

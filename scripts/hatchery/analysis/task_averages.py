@@ -2,9 +2,10 @@
 
 Four averages are published: over eleven tasks of BabyLM's GLUE, over the six ambiguous tasks of MSGS, over LTG-BERT's
 fourteen tasks (after averaging the metrics of each task), and over LTG-BERT's five probes. If a suite has all tasks of
-one of them, `average` is computed in this way. If tasks are missing, `average_of_<n>_tasks` is the unweighted mean over
-the existing tasks. For all other suites, `average` is the unweighted mean. A prefix of the suite's name is allowed:
-`my_msgs` with the tasks `my_msgs_...` is averaged like `msgs`. Each average has two kinds of deviation (`aggregates`).
+its published average, `average` is computed like the published average. If tasks are missing, `average_of_<n>_tasks` is
+the unweighted mean over the existing tasks. For all other suites, `average` is the unweighted mean. A prefix of the
+suite's name is allowed: `my_msgs` with the tasks `my_msgs_...` is averaged like `msgs`. Each average has two kinds of
+deviation (`aggregates`).
 
 Tasks, units and the combination of metrics change an average more than the choice of the model
 (docs/papers/elc-bert.md, "Averages"; docs/papers/babylm-evaluation.md, "Statistics").
@@ -227,8 +228,8 @@ def _runs_of(members: Sequence[Member], numbers: "pl.DataFrame") -> "pl.DataFram
 def _averages(
     suite: str, measured: "pl.DataFrame", present: Iterable[tuple[str, str]]
 ) -> dict[str, tuple[Member, ...]]:
-    """Return the terms of each published average whose terms all exist, by name of the average. If the suite has no
-    published `average` or lacks some of its terms, add an average over the existing tasks, at least two.
+    """Return the terms of each published average whose terms all exist, by name of the average. If none of these
+    averages is named `average`, and the suite has at least two tasks, add an average over the existing tasks.
     """
     original = original_suite(suite)
     prefix = suite.removesuffix(original)

@@ -237,7 +237,7 @@ class SuiteSettings(Settings):
         )
         require(since_2025 or not self.official, "official", self.official, "false with the edition 2023")
         places = self.edition == 2026 and self.format != "wug" and self.pairs_per_paradigm is None
-        wanted = "null unless all pairs are scored in the edition 2026, in another format than wug"
+        wanted = "null unless all pairs are scored, the edition is 2026, and the format is not wug"
         require(self.counted_by is None or places, "counted_by", self.counted_by, wanted)
         is_2026 = self.edition == 2026 and not self.official and self.counted_by is None
         choosable = is_2026 and self.format in FORMATS_OF_MULTILINGUAL and self.unit == "paradigm"

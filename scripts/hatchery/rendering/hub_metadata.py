@@ -9,7 +9,8 @@ POWERS_OF_TEN = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", 
 
 
 def front_matter(entries: Mapping[str, object]) -> list[str]:
-    """Return the front matter of a card, which is YAML between two lines `---`, as lines without these two.
+    """Return the front matter of a card, which is YAML between two lines `---`, as a list of lines without these two
+    lines.
 
     Empty values are left out. Values are written as JSON, which is valid YAML.
     """
@@ -27,9 +28,9 @@ def licence_entries(licences: Iterable[str]) -> dict[str, object]:
 def licence_id(licences: Iterable[str]) -> str:
     """Return the hub's identifier of the licence of a model or data set that was made from sources with these licences.
 
-    The identifier is `unknown` without licences or if a licence is unknown (`is_unknown`), and `apache-2.0` if all
-    sources have this licence, as generated data do. Otherwise it is `other`, because a program cannot decide which
-    licence terms of the data apply to a model.
+    The identifier is `unknown` if there are no licences, or if a licence is unknown (`is_unknown`). It is `apache-2.0`
+    if all sources have this licence, for example if all data are generated. Otherwise it is `other`, because a program
+    cannot decide which licence terms of the data apply to a model.
     """
     found = set(licences)
     if not found or any(map(is_unknown, found)):

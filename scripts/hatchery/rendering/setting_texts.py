@@ -101,8 +101,8 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Differen
     """Return the changes from `old` to `new`, in this order: the stage's version, other changed values, added or
     removed keys.
 
-    In a list with named entries, and in a nested mapping with more than _FEW added or removed values, added and removed
-    entries are only counted.
+    Added and removed entries are only counted, not listed, in two cases: in a list with named entries, and in a nested
+    mapping with more than _FEW added or removed values.
     """
     found = list(_compared("", old, new))
     found.sort(key=lambda one: (one.key != "stage_version", None in (one.old, one.new), one.new == "null"))

@@ -42,8 +42,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell with more than plain text: `text ± deviation (remark)`, bold face, code or a link, whose tooltip is
-    `spoken`.
+    """A cell with more than plain text: `text ± deviation (remark)`, in bold face, as code or as a link. `spoken` is
+    the tooltip of the link.
 
     If `comparable` is false, a mark after the number shows that the number is not comparable.
     """
@@ -220,8 +220,8 @@ class Table:
         return "\n".join([*lines, r"\end{table}"]) + "\n"
 
     def latex_or_reason(self, title: str, label: str, wrap: bool = False) -> str:
-        """Return the table as LaTeX. If a character has no LaTeX command, return a LaTeX comment that names it, so that
-        other formats and other tables can still be written.
+        """Return the table as LaTeX. If a character has no LaTeX command, return a LaTeX comment that names this
+        character, so that other formats and other tables can still be written.
         """
         try:
             return self.latex(title, label, wrap)

@@ -270,7 +270,7 @@ class TrainingSettings(Settings):
             reason = "the budget determines the number of steps; omit `steps`"
             raise conflict("steps", self.steps, "`budget`", reason)
         if self.checkpoints_at and self.words_budget is None:
-            expected = "no word milestones without a budget in words; set `budget.words_seen`"
+            expected = "no word milestones, because there is no budget in words; set `budget.words_seen`"
             raise refused("checkpoints_at", self.checkpoints_at, expected)
         if self.checkpoints_at and self.early_stopping is not None:
             reason = "the last word milestone is the end of the training"
@@ -360,7 +360,7 @@ class PretrainingSettings(TrainingSettings):
         if not self.ensemble:
             return
         require(len(self.ensemble) > 1, "ensemble", f"{len(self.ensemble)} model", "at least two models")
-        expected = "no ensemble without `steps: 0`, because the members of an ensemble are finished models"
+        expected = "no ensemble, or `steps: 0`, because the members of an ensemble are finished models"
         require(self.steps == 0, "ensemble", f"{len(self.ensemble)} models", expected)
         for key in ("initialise_from", "distillation"):
             require(

@@ -57,7 +57,7 @@ def answer(scores: Scores, headline: Sequence[Measure]) -> list[str]:
 
 
 def _numbers(scores: Scores, measure: Measure, rows: Mapping[str, SummaryRow], leaders: Sequence[str]) -> str:
-    """Return text with the leaders' means, followed by the names and means of the next models."""
+    """Return text with the leaders' means, followed by the names and means of the best of the other models."""
     sign = direction(measure.metric)
     others = sorted((model for model in rows if model not in leaders), key=lambda model: -sign * _mean(rows[model]))
     named = others[: max(1, MOST_NAMED - len(leaders))]
@@ -74,8 +74,8 @@ def _mean(row: SummaryRow) -> float:
 
 
 def _one_seed_decides(scores: Scores, measure: Measure, rows: Mapping[str, SummaryRow]) -> bool:
-    """Return True if two conditions hold. First, some model has only one pretraining seed. Second, a model would lead
-    if all models had several seeds, or the noise of a mean is unknown.
+    """Return True if some model has only one pretraining seed, and one of two further conditions holds: the noise of a
+    mean is unknown, or a model would lead if every model had several seeds.
     """
     if all(row.seeds > 1 for row in rows.values()):
         return False

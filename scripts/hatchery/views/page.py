@@ -1,10 +1,10 @@
 """The static HTML page of an experiment or a study, for readers who did not run it.
 
 The first screen states which models are compared, names the leading models in sentences, and draws averages and
-learning curves. In the tables, each of our scores links to its row on the provenance page (unless a large experiment's
-page omits the row), and this row links to manifests and raw files. The page loads no other files. Its only script sorts
-and filters tables; all content is readable without it. Equal results produce byte-identical pages, except for the days
-and times of training (`page_runs`).
+learning curves. In the tables, each of our scores links to its row on the provenance page, and this row links to
+manifests and raw files. If a large experiment's provenance page omits the row, the score has no link. The page loads no
+other files. Its only script sorts and filters tables; all content is readable without it. Equal results produce
+byte-identical pages, except for the days and times of training (`page_runs`).
 """
 
 import json
@@ -158,7 +158,9 @@ def _swatches(settings: PageSettings) -> dict[str, str]:
 def _question(
     settings: PageSettings, scores: Scores, inputs: PageInputs, pretrained: Sequence[Mapping[str, Any]]
 ) -> dict[str, object]:
-    """Return the values for the template's description of the comparison, such as names and numbers of models."""
+    """Return the values that the template inserts into its description of the comparison, such as names and numbers of
+    models.
+    """
     trained = models_in_order(settings.runs)
     compared = trained or scores.models
     own = [row for row in pretrained if row["steps"] is not None]

@@ -29,7 +29,8 @@ class ScoreTables:
         self._places = {row.selectors: place for place, row in enumerate(scores.rows)}
 
     def tables(self, label: str, measures: Sequence[Measure], averages: int = 0) -> list[Table]:
-        """Return tables with `measures` as rows and models as columns. With ROWS_FROM or more models, models are rows.
+        """Return tables with `measures` as rows and models as columns. With ROWS_FROM or more models, measures are
+        columns, and models are rows.
 
         If measures are rows, a line separates the first `averages` measures from the others. The best scores of a
         measure are bold. The scores of a blind guess are the last column or, if models are rows, the first row. With
@@ -43,9 +44,10 @@ class ScoreTables:
         return [self._models_as_columns(label, models, measures, averages)]
 
     def overview(self, measures: Sequence[Measure], sets: Mapping[str, str]) -> list[Table]:
-        """Return tables of averages with a caption.
+        """Return tables of the headline measures `measures`, with the caption OVERVIEW.
 
-        With ROWS_FROM or more models, only the first ROWS_SHOWN models are shown, grouped by grid set.
+        If the experiment has ROWS_FROM or more models, models are rows, and only the first ROWS_SHOWN models are shown.
+        These rows are grouped by `sets`, which maps models to the names of their grid sets.
         """
         if len(self.scores.models) >= ROWS_FROM:
             return self._models_as_rows(OVERVIEW, self.scores.models[:ROWS_SHOWN], measures, OVERVIEW, sets)
@@ -87,8 +89,8 @@ class ScoreTables:
     def _table(
         self, measures: Sequence[Measure], models: Sequence[str], caption: str
     ) -> tuple[ScoreTable, tuple[Line, ...]]:
-        """Return a table with models as lines, and a separate line with the scores of blind guesses (empty if there are
-        no such scores).
+        """Return a table with models as lines, and a separate tuple with the line of the scores of blind guesses. The
+        tuple is empty if no such score is known.
         """
         shown = self.scores.present(measures)
         guesses = blind_guesses(self.scores, shown, lambda found: " to ".join(found[:: max(1, len(found) - 1)]))

@@ -79,7 +79,7 @@ def score_chart(scores: Scores, headline: Sequence[Measure], colours: Mapping[st
     """Return the chart: consecutive averages in percent share one axis, and each other average has its own axis.
 
     `colours` are colours by label of the model. An average with only one model is drawn only if no average has several
-    models. Return None without averages, or with more than MOST_MODELS models.
+    models. Return None if there are no averages, or more than MOST_MODELS models.
     """
     known = [measure for measure in scores.present(headline) if scores.with_means(measure)]
     measures = [measure for measure in known if len(scores.with_means(measure)) > 1] or known

@@ -229,8 +229,9 @@ def with_best(lines: Sequence[Line], within_deviation: bool = False) -> list[Lin
     several best numbers, the largest of their deviations is used: in LTG-BERT's Table 3, 92.3 on SST-2 is bold next to
     92.8 ± 0.5 and 92.8 ± 0.4.
 
-    A column's only printed number, or only number of ours, is not marked. None of our numbers in a column is marked if
-    they are not comparable with each other, or if one of the best belongs to a model with one pretraining seed.
+    If a column contains only one printed number, this number is not marked. If it contains only one of our numbers, our
+    number is not marked. None of our numbers in a column is marked if they are not comparable with each other, or if
+    one of the best belongs to a model with one pretraining seed.
     """
     columns: dict[tuple[bool, int], list[tuple[float, float]]] = {}
     ours: dict[int, list[tuple[float, Score]]] = {}

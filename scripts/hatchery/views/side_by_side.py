@@ -117,8 +117,8 @@ def side_by_side(project: Project, experiments: tuple[str, str], results: Path, 
         notes += not_compared(incomparable)
         notes += (
             [
-                "Number of scores that are not shown, because their differences may be noise or they are not "
-                f"comparable: {left_out}. `make diff` with ALL=1 and `hatchery compare` with --all show these "
+                "Number of scores that are not shown, because their differences may be noise or because the scores "
+                f"are not comparable: {left_out}. `make diff` with ALL=1 and `hatchery compare` with --all show these "
                 "scores."
             ]
             if left_out

@@ -90,7 +90,7 @@ class Study:
     files: Mapping[str, Path] = field(default_factory=dict)
 
     def manifests(self, kind: str) -> dict[str, Path]:
-        """Return the manifests with keys `<kind>/<name>`, by this name, which is an experiment, a sweep or a run."""
+        """Return the manifests with keys `<kind>/<name>`, by `<name>`: the name of an experiment, a sweep or a run."""
         return {name.partition("/")[2]: path for name, path in self.tables.items() if name.startswith(f"{kind}/")}
 
 

@@ -30,8 +30,8 @@ NOTES = (
     "Scores of different years, and of different versions of the pipeline, are not comparable. Between April "
     "and July 2026, the rules changed for EWoK, entity tracking, ties, pooling in fine-tuning, and AoA.",
     "± is half the width of the 95 % interval of the mean over pretraining seeds (Student's t). With one "
-    "seed, there is no interval. Between seeds, scores of entity tracking differ by 6 to 9 points, scores of "
-    "RTE (139 rows) and WSC (52 rows) by 4 to 12 points, and overall means by 1 to 2 points.",
+    "seed, there is no interval. The differences between seeds are 6 to 9 points for entity tracking, 4 to 12 "
+    "points for RTE (139 rows) and WSC (52 rows), and 1 to 2 points for overall means.",
     "Most models of this size are near chance on EWoK: in 13 % of its items, the training text contains "
     "neither concept. In 22 of BLiMP's 67 paradigms, the sentences of a pair differ only in word order, so "
     "the treatment of ties changes a score.",

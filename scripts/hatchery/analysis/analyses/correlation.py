@@ -3,10 +3,10 @@
 The analysis answers two questions. Do models with a lower perplexity have higher scores? Do compute-optimal models have
 higher scores than other models of equal size? Source: the reduced-vocabulary study, Section 5.3 and Figure 4.
 
-If `paper` is set, three further results are shown: the printed correlations, the p values that follow from them and the
-printed number of models, and the correlation over the models in the paper's Table 3. The printed p values do not fit
-the printed number of models (docs/papers/reduced-vocabulary.md, "Correlation"). Therefore n and p are always shown
-together.
+If `paper` is set, three further results are shown. The first result is the printed correlations. The second result is
+the p values that follow from the printed correlations and the printed number of models. The third result is the
+correlation over the models in the paper's Table 3. The printed p values do not fit the printed number of models
+(docs/papers/reduced-vocabulary.md, "Correlation"). Therefore n and p are always shown together.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -165,8 +165,11 @@ def analyse(settings: CorrelationSettings, study: Study) -> Findings:
 
 
 def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
-    """Return the pairs of the included models that were trained from random weights and have both a perplexity and a
-    score, as means over seeds.
+    """Yield a pair (perplexity, average score on a suite) for each included model and each suite. Both values are means
+    over seeds.
+
+    Models that were trained from the weights of another model, and models without a perplexity or without a score, have
+    no pair.
     """
     from hatchery.analysis.compute_optimal import distinct_runs, optimal_models, points_of_runs
     from hatchery.analysis.flops_counts import training_flops

@@ -5,8 +5,8 @@ Source: the reduced-vocabulary study, Section 4.4, Equation 1 and Table 2. A pos
 decreases. FLOPs are counted for one training sequence, without the projection from embedding size to hidden size. The
 unit (1e9 FLOPs) is inferred, because the paper's text mentions both billions and millions.
 
-If `paper` is set, two more ratios are shown: the printed ratios, and ratios computed from the perplexities that the
-authors logged (docs/papers/reduced-vocabulary.md, "Cost-effectiveness").
+If `paper` is set, two further kinds of ratios are shown: the printed ratios, and ratios computed from the perplexities
+that the authors logged (docs/papers/reduced-vocabulary.md, "Cost-effectiveness").
 """
 
 from collections.abc import Mapping, Sequence

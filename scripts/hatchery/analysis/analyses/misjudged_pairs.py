@@ -282,9 +282,9 @@ def _notes(
     if pairs:
         notes.append(
             f"The table shows at most {OF_ONE_PARADIGM} misjudged pairs of a paradigm and {PAIRS_SHOWN} of a "
-            "suite. Pairs that most models misjudge come first; among them, pairs with the largest margin of "
-            f"the bad sentence. `numbers.csv` contains up to {PAIRS_LISTED:,} misjudged pairs of each suite, "
-            "and `scores.parquet` of each model all pairs."
+            "suite. Pairs that most models misjudge come first. Pairs that equally many models misjudge are in "
+            "descending order of the margin of the bad sentence. `numbers.csv` contains up to "
+            f"{PAIRS_LISTED:,} misjudged pairs of each suite, and `scores.parquet` of each model contains all pairs."
         )
     return notes
 

@@ -6,8 +6,9 @@ difference over the pairs, and its 95 % interval (t distribution). If the baseli
 baseline.
 
 For losses, the analysis also computes a data factor. A curve is fitted to the losses of the baseline and of models that
-differ from the baseline only in their amount of text. On this curve, the model's difference in loss corresponds to an
-equivalent amount of text. The data factor is the equivalent amount, divided by the model's own amount of text.
+differ from the baseline only in their amount of text. The curve's loss at the baseline's amount of text, plus the
+model's mean difference from the baseline, is the curve's loss at an equivalent amount of text. The data factor is the
+equivalent amount, divided by the model's own amount of text.
 
 The factor per second is the equivalent amount, divided by the baseline's amount of text and by the ratio of the model's
 training time to the baseline's training time.
@@ -134,8 +135,8 @@ def compare(settings: NoiseFloorSettings, study: Study) -> Findings:
     if any(row["data_factor"] is not None for row in rows):
         notes.append(
             "Text: the amount of text with which the baseline would reach the model's loss, divided by the "
-            "model's amount of text. Per second: the same amount, divided by the baseline's amount of text, "
-            "and by the model's training time relative to the baseline's."
+            "model's amount of text. Per second: the same amount, divided by the baseline's amount of text and "
+            "by the ratio of the model's training time to the baseline's training time."
         )
     columns = [
         Column("number", words=True),

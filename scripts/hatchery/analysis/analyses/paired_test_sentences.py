@@ -114,9 +114,9 @@ def notes_of(rows: Sequence[Mapping[str, Any]], nouns: Nouns) -> list[str]:
     if nouns.runs != "seeds":
         several += " A difference that is not larger than its deviation over pretraining seeds is not bold either."
     failed = (
-        "Runs fail if they give one answer for every row, or answers no better than chance. If runs failed, "
-        "a difference is bold only if it has the same direction without these runs, and is then also larger "
-        "than its deviation."
+        "A run fails if it gives the same answer for every row, or if its answers are no better than chance. If runs "
+        "failed, a difference is bold only if two further conditions hold: without these runs, the difference has the "
+        "same direction and is larger than its deviation."
     )
     return [
         nouns.what,

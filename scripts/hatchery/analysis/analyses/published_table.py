@@ -216,8 +216,9 @@ def _value(
 ) -> float | None:
     """Return the value of our model for a row and a column; None if the study has no value for this cell.
 
-    With `minus`, return the difference from the first model that replicates the row `minus`. With `change_from`, return
-    the change from the model that replicates the row without this suffix in the first other experiment.
+    If the settings set `minus`, return the difference from the first model that replicates the row `minus`. If they set
+    `change_from`, return the change from a model of another experiment: the first such model that replicates the row
+    `name` without this suffix.
     """
     model, place = repeated[experiment].get(name + column.variant), _place(column)
     if model is None:

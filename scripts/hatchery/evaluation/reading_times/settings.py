@@ -118,7 +118,7 @@ class ReadingTableSettings(Settings):
         if self.participant is None and self.random_effects != "none":
             raise refused("random_effects", self.random_effects, "none, because `participant` is null")
         if self.drop_sentence_ends and self.sentence is None:
-            expected = "false, or the key `sentence` with the column of the sentences"
+            expected = "false, or a column of the sentences under the key `sentence`"
             raise refused("drop_sentence_ends", True, expected)
         require(bool(self.of_model), "of_model", self.of_model, "at least one of surprisal, entropy")
         if self.word_boundaries == "corrected" and self.joined_by != " ":

@@ -81,7 +81,7 @@ def _check_labels(task: TaskSettings) -> None:
         require(not names, "labels", task.labels, f"no labels with the head {kind}, which has no label set")
     elif kind not in SPAN_HEADS:
         fits = task.format == "rows" and task.layout == "segments" and not names and task.transfer is None
-        expected = "false, or the format rows and the layout segments without `labels` and `transfer`"
+        expected = "false; true requires the format rows, the layout segments, and neither `labels` nor `transfer`"
         require(fits or not task.sorted_labels, "sorted_labels", True, expected)
         require(len(names) >= 2 or task.sorted_labels, "labels", task.labels, "two or more labels")
     if task.layout == "record":

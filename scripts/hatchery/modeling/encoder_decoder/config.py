@@ -35,7 +35,7 @@ class EncoderDecoderSizes(EncoderSizes):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        expected = "none, because the decoder's layers are only connected by a residual stream"
+        expected = "none, because only a residual stream connects the decoder's layers"
         require(self.layer_weighting == "none", "layer_weighting", self.layer_weighting, expected)
 
     @property

@@ -30,16 +30,16 @@ from hatchery.views.cards.settings import CardSettings
 from hatchery.views.cards.vocabulary import VocabularyFacts
 
 SIZE_NOTE = (
-    "Sentences are non-empty lines (including headings), words are separated by white space, and characters "
-    "are code points, including line ends. Pre-tokens are the pieces of LTG-BERT's pre-tokenizer: "
-    "punctuation, digits and clitics are separate. Table 1 of the LTG-BERT paper calls pre-tokens “words”."
+    "Each non-empty line counts as a sentence, even a heading. Words are separated by white space. Characters are code "
+    "points, including line ends. Pre-tokens are the pieces into which LTG-BERT's pre-tokenizer splits the text; "
+    "punctuation marks, digits and clitics are separate pieces. Table 1 of the LTG-BERT paper calls pre-tokens “words”."
 )
 SUBWORD_NOTE = " Subwords are the tokens into which the tokenizer splits the text."
 VOCABULARY_NOTE = (
     "A running word is a whitespace-separated word in lower case, without punctuation, symbols and control "
-    "characters at its ends. Pieces without other characters, and the markers [UNK] and [TAB], are not "
-    "counted. Types are different words, and hapaxes are types that occur once. All splits are counted "
-    "together."
+    "characters at its ends. Text between white space that consists only of these characters is not counted; neither "
+    "are the markers [UNK] and [TAB]. Types are different words, and hapaxes are types that occur once. All splits are "
+    "counted together."
 )
 
 
@@ -57,7 +57,9 @@ def sources_section(settings: CardSettings) -> Section:
 
 
 def size_section(sizes: SizeTable) -> Section:
-    """Return the section on sizes: by split, as in the LTG-BERT paper's Table 1, then by source."""
+    """Return the section on sizes, with up to three tables: sizes by split (as in the LTG-BERT paper's Table 1), by
+    source, and by source and split.
+    """
     measures = list(sizes[ALL, ALL])
     splits, sources = splits_of(sizes), sources_of(sizes)
 
@@ -191,8 +193,8 @@ def assumed_section(assumed: Sequence[Assumed]) -> Section:
     title = "How the text was read"
     rows = [(item.source, item.assumption, count(item.count)) for item in assumed]
     note = (
-        "Readers inferred from the beginning of a file if each of its lines is a sentence. To set this for a "
-        "source, use the option “sentences” in the corpus's configuration file."
+        "If no option says whether each line of a file is a sentence, the reader decides this from the beginning of "
+        "the file. The option “sentences” of a source, in the corpus's configuration file, sets the answer."
     )
     return Section(title, [note], tables=[_table(title, ("source", "read as", "number"), rows, words=2)])
 
@@ -240,8 +242,8 @@ def repeated_section(repeated: Sequence[Repeated], duplicates: str) -> Section:
     title = "Repeated text"
     rows = [(source, split, *map(count, counts)) for source, split, *counts in map(astuple, repeated)]
     header = (
-        *("source", "split", "documents", "that came before", "in the training text"),
-        *("long lines", "that came before", "in the training text"),
+        *("source", "split", "documents", "repeated documents", "documents in the training text"),
+        *("long lines", "repeated long lines", "long lines in the training text"),
     )
     dropped = {
         "keep": "Repeated text was kept; the key “duplicates” of the corpus's configuration can exclude it.",
@@ -249,9 +251,10 @@ def repeated_section(repeated: Sequence[Repeated], duplicates: str) -> Section:
         "drop_lines": "Repeated documents and lines were excluded.",
     }
     note = (
-        f"The table counts documents, and lines of at least {LONG_LINE} characters, whose text also occurs "
-        "earlier in the corpus or in the training text. Documents with equal text are in the same split, "
-        f"unless their sources set the split. {dropped[duplicates]}"
+        f"A long line has at least {LONG_LINE} characters. A document or long line is repeated if its text occurs "
+        "earlier in the corpus. For held-out splits, the table also counts the documents and long lines whose text "
+        "occurs in the training text. Documents with equal text are in the same split, unless their sources set the "
+        f"split. {dropped[duplicates]}"
     )
     return Section(title, [note], tables=[_table(title, header, rows, words=2)])
 

@@ -50,7 +50,7 @@ class LengthFacts:
 
 
 def facts_of_lengths(lengths: Counter[int]) -> LengthFacts | None:
-    """Return mean and quantiles of lengths; None without lengths.
+    """Return mean and quantiles of lengths; None if there are no lengths.
 
     The p % quantile is the smallest length that at least p % of the texts do not exceed.
     """
@@ -83,8 +83,8 @@ class Sample:
 
 @dataclass
 class SampleChoice:
-    """Selects the `number` samples of one source with the smallest keys; only excerpts of about `characters` are in
-    memory.
+    """Selects the `number` samples of one source with the smallest keys; only excerpts of about `characters` characters
+    are in memory.
     """
 
     number: int

@@ -1,9 +1,9 @@
 """Exact counts of running words, types and hapaxes of a corpus, in bounded memory.
 
 A running word is a whitespace-separated piece of text, lower-cased, without punctuation, symbols and control characters
-at both ends. Pieces without other characters, and the markers [UNK] and [TAB], are not counted. The words in Table 1 of
-the LTG-BERT paper are pre-tokens of LTG-BERT's pre-tokenizer (docs/papers/ltg-bert.md, "Tokenizer"), so pre-tokens are
-counted, too.
+at both ends. A piece that consists only of these characters is not counted. The markers [UNK] and [TAB] are not counted
+either. The words in Table 1 of the LTG-BERT paper are pre-tokens of LTG-BERT's pre-tokenizer (docs/papers/ltg-bert.md,
+"Tokenizer"), so pre-tokens are counted, too.
 
 Counting stops at the maximum number of types, and the number of words counted so far is reported: no number is sampled
 or estimated.
@@ -50,11 +50,11 @@ def count_pre_tokens(piece: str) -> int:
 
 
 class PieceTable:
-    """Two caches, because most whitespace-separated pieces occur repeatedly: the running word of each piece, and its
-    number of pre-tokens.
+    """A cache of the running word of each whitespace-separated piece, and a cache of the number of pre-tokens of each
+    piece. Caches save time because most pieces occur repeatedly.
 
-    A call first empties its cache if the cache holds more than `limit` pieces. This bounds the memory and does not
-    change results.
+    `words` and `pre_tokens` first empty their cache if it holds more than `limit` pieces. This bounds the memory and
+    does not change results.
     """
 
     def __init__(self, limit: int = 500_000) -> None:

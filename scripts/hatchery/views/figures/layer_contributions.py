@@ -53,8 +53,8 @@ Rows = Sequence[tuple[str, LayerContribution]]
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """Return the figure. Raises ManifestError for an altered table, and EvaluationError if the seeds of a model differ
-    in their layers.
+    """Return the figure. Raises ManifestError for an altered table, and EvaluationError if the seeds of a model have
+    different numbers of layers.
     """
     return draw_layer_contributions(settings, read_layer_contributions(tables["layers"], settings.runs))
 

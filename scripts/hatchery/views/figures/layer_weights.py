@@ -71,8 +71,8 @@ class LayerPanel:
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """Return the figure. Raises ManifestError for an altered table, and EvaluationError if the seeds of a model differ
-    in their layers.
+    """Return the figure. Raises ManifestError for an altered table, and EvaluationError if the seeds of a model have
+    weights for different pairs of layers.
     """
     return draw_layer_weights(settings, panels_of(settings, read_layer_weights(tables["layers"], settings.runs)))
 
@@ -81,7 +81,7 @@ def panels_of(settings: FigureSettings, tables: Mapping[str, LayerWeights]) -> l
     """Return panels of weights averaged over the seeds of each model, in the order of the configuration.
 
     Models of equal depth without layer weighting have equal weights, so they share a panel; these panels come first.
-    Raises EvaluationError if two seeds of a model differ in their layers.
+    Raises EvaluationError if two seeds of a model have weights for different pairs of layers.
     """
     plain: dict[int, list[str]] = {}
     weighted = []

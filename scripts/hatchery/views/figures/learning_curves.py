@@ -45,7 +45,7 @@ FIGURE = Declaration(
     version=1,
     caption="Loss per predicted token against the number of tokens seen: training loss, and development loss, "
     "measured on the same sequences at each evaluation. A line is the mean over pretraining seeds, "
-    "and its band the standard deviation.",
+    "and its band is the standard deviation.",
     explanation="""
 There is one line per model, the mean over its pretraining seeds. The legend gives the number of seeds, and the band is
 their sample standard deviation. Where some seeds ended earlier, the mean is over the remaining seeds. Bands are omitted
@@ -143,7 +143,7 @@ def interval_means(rows: Sequence[tuple[int, int, float]], width: int) -> dict[i
 def tokens_per_step(runs: Sequence[Sequence[CurvePoint]]) -> float | None:
     """Return the number of tokens per optimiser step if it is the same at all points of all runs, else None.
 
-    Deviations of at most 2 % of the largest number of tokens of a run are allowed.
+    At each point, the number of tokens may deviate by at most 2 % of the largest number of tokens in any run.
     """
     points = [point for run in runs for point in run]
     last = max(points, key=lambda point: point.step, default=None)
@@ -161,8 +161,8 @@ def draw_learning_curves(
     unigram: Sequence[float] = (),
     different: Sequence[str] = (),
 ) -> Figure:
-    """Return the figure: training loss on the left (on phones, above), development loss on the right (below), and one
-    legend.
+    """Return the figure: training loss on the left, development loss on the right, and one legend. On phones, the
+    training loss is above the development loss.
 
     `unigram` are the losses of unigram distributions. `different` names differences between models that make their
     development losses incomparable.
@@ -216,7 +216,7 @@ def draw_learning_curves(
 def _groups(settings: FigureSettings, untrained: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the legend's label of each group of models, and the group of each model. A group has one colour.
 
-    If the settings name grid sets (only for figures of many models), a group is all models of one grid set; otherwise,
+    The settings of figures with many models may name grid sets; then a group is all models of one grid set. Otherwise,
     a group is a single model.
     """
     if not settings.sets:

@@ -1,7 +1,8 @@
 """Plot markers of runs, of the means of models and of published values, and lines through means with their bands.
 
 A run is a dot: filled if it succeeded, hollow if it failed. Published values that are comparable with ours are open
-diamonds; the others appear only in the summary, with the reason. The band of a line is the spread over seeds.
+diamonds. Published values that are not comparable appear only in the summary, with the reason. The band of a line is
+the spread over seeds.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,9 +1,9 @@
 """Accuracy on minimal pairs by phenomenon, for all models, with the accuracy of a blind guess as a dashed line.
 
-Bars are horizontal: the names of phenomena then need no rotation, and the figure's height grows with their number. With
-several pretraining seeds, a bar is the mean over seeds, and its whisker is the sample standard deviation. With one
-seed, the whisker is the accuracy's 95 % confidence interval, due to the sampling of the items. If the experiment names
-a paper, an open diamond is the published accuracy of the model.
+Bars are horizontal: the names of phenomena then need no rotation, and the figure's height grows with the number of
+phenomena. With several pretraining seeds, a bar is the mean over seeds, and its whisker is the sample standard
+deviation. With one seed, the whisker is the accuracy's 95 % confidence interval, due to the sampling of the items. If
+the experiment names a paper, an open diamond is the published accuracy of the model.
 """
 
 import math
@@ -105,7 +105,7 @@ class SuiteBars:
 
     def chances(self) -> dict[str, list[float]]:
         """Return the scores of a blind guess by phenomenon. A phenomenon has several scores if models were scored on
-        different items, and none if the score is unknown.
+        different items, and no score if the score is unknown.
         """
         found: dict[str, set[float]] = {name: set() for name in self.phenomena}
         for (name, _), bar in self.bars.items():

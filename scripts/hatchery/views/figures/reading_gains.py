@@ -1,7 +1,7 @@
-"""Gains in log-likelihood if a language model's surprisals are added to regressions of reading times, against the
-model's perplexity and against the number of words that the model has seen.
+"""Gain in log-likelihood of regressions of reading times from adding a language model's surprisals as predictors.
 
-Each response (a column of reading times) of each table has a row of two panels.
+Each response (a column of reading times) of each table has a row of two panels. In one panel, the x axis is the model's
+perplexity; in the other panel, it is the number of words that the model has seen.
 """
 
 from collections.abc import Iterable, Mapping

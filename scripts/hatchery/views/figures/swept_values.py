@@ -108,7 +108,7 @@ class SweptPanel:
 
     @property
     def apart(self) -> bool:
-        """True if the score has several panels, because not all models are comparable."""
+        """True if the score has several panels, because not all models have comparable values of this score."""
         return APART in self.title
 
 
@@ -122,8 +122,8 @@ def draw(settings: SweptFigure, tables: Tables) -> Figure:
 
 
 def with_rivals(panels: Sequence["SweptPanel"]) -> list["SweptPanel"]:
-    """Return the panels, except panels with a single model of a score that has several panels. The score of such a
-    model is comparable with no other model's score.
+    """Return the panels without those that show a single model although their score has several panels. The score of
+    this model is comparable with no other model's score.
 
     If this leaves no panel, return one panel without lines, whose title lists all scores.
     """

@@ -1,9 +1,9 @@
 """Paper tables without scores: sizes of corpora, sizes of tasks, contributions of layers.
 
-Corpus sizes are in LTG-BERT Table 1 and ELC-BERT Table 6; ours come from the cards of our corpora. Task sizes are in
-LTG-BERT Table 4; ours come from the manifests of fine-tuning. All models of an experiment have the same task data, so
-the manifests of one model suffice. Contributions of layers to probes are in LTG-BERT Table 5; ours come from
-`layers.parquet`.
+Corpus sizes are in LTG-BERT Table 1 and ELC-BERT Table 6; the sizes of our corpora come from their cards. Task sizes
+are in LTG-BERT Table 4; the sizes of our tasks come from the manifests of fine-tuning. All models of an experiment have
+the same task data, so the manifests of one model suffice. Contributions of layers to probes are in LTG-BERT Table 5;
+the contributions in our models come from `layers.parquet`.
 """
 
 from collections.abc import Mapping
@@ -45,8 +45,8 @@ def read_card_sizes(cards: Mapping[str, Path], corpora: Mapping[str, str]) -> di
     """Return the sizes of our corpora, from the `statistics.csv` of corpus cards; `corpora` maps our corpus names to
     the paper's names.
 
-    A measure that a card lacks (subwords without a tokenizer) is omitted. Raises ManifestError for a table that differs
-    from the card's manifest.
+    A measure that a card lacks is omitted, for example the number of subwords if the corpus has no tokenizer. Raises
+    ManifestError for a table that differs from the card's manifest.
     """
     sizes: dict[Size, float] = {}
     for corpus, path in cards.items():
@@ -129,8 +129,8 @@ HEADINGS = ("Training rows", "Validation rows", "512 subwords or more (%)")
 
 @dataclass(frozen=True)
 class TaskSize(Record):
-    """Number of training and validation rows of a task, and number of these rows that were truncated, because they have
-    more than `max_length` subwords.
+    """Numbers of training and validation rows of a task, and numbers of truncated rows in both sets. A row is truncated
+    if it has more than `max_length` subwords.
     """
 
     train_rows: Annotated[Natural, Strict()]
@@ -209,7 +209,7 @@ class Shares:
 def read_shares(path: Path, settings: PaperTablesSettings) -> dict[tuple[str, str], Shares]:
     """Return the contributions of layers by model and task (the paper's name), in the order of `layers.parquet`.
 
-    Raises ManifestError for an altered table, EvaluationError if the seeds of a model differ in their layers.
+    Raises ManifestError for an altered table, EvaluationError if the seeds of a model have different numbers of layers.
     """
     # Values are rounded to four decimals, like all numbers of `summary.csv`.
     return {
@@ -227,7 +227,7 @@ def layers_table(
     printed: PrintedTable,
     shares: Mapping[tuple[str, str], Shares],
 ) -> PaperTable:
-    """Return the table of printed contributions, with our contributions below each task.
+    """Return the table of printed contributions, with the contributions in our models below each task.
 
     If a model has more layers than the printed model, the table has further columns. Raises ConfigError if layout and
     printed table have different cells.

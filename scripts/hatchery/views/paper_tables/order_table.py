@@ -1,8 +1,8 @@
 """Matrices of almost stochastic order: ELC-BERT Tables 11 and 12.
 
 Each row has three lines: the printed values, our values with a confidence that is corrected for the whole matrix, and
-our values computed as by the package that ELC-BERT used. Our models that replicate a published row come first, then our
-other models.
+our values computed with the method of the package that ELC-BERT used. Our models that replicate a published row come
+first, then our other models.
 
 Almost stochastic order compares single runs, so it is computed from `measurements.parquet`, not from the summary. A run
 is identified by its seeds and the rank of its learning rate. Its score is the mean over the tasks in the suite's

@@ -30,9 +30,9 @@ class PaperTablesSettings(Settings):
     """Settings of the replicated tables of a paper.
 
     `prefix` is the prefix that our suite and task names have before the paper's names, such as `demo_`. `suites` maps
-    names of our suites to the paper's names if they differ in other ways, and `corpora` maps our corpora to the paper's
-    corpora. `caveat` is the reason why none of our numbers is comparable with the printed numbers, if there is such a
-    reason.
+    names of our suites to the paper's names if the names differ not only by the prefix. `corpora` maps our corpora to
+    the paper's corpora. `caveat` is the reason why none of our numbers is comparable with the printed numbers, if there
+    is such a reason.
     """
 
     experiment: str
