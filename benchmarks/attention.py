@@ -1,12 +1,13 @@
 """CPU speed of the attention's parts: the disentangled scores, and the code paths of the attention core.
 
-The first table compares ways to compute the scores; training_step.py compares whole models. The baseline writes the
-position vector of every pair of tokens (T x T x head size), as in the formula of LTG-BERT, Section 4. `gather` is the
-usual lookup of scores, `torch.gather` along the bucket dimension. The lower limit of the time is the time of the
-content scores alone, one batched product.
+The first table compares ways to compute the scores; training_step.py compares whole models. `plain` writes the position
+vector of every pair of tokens (T x T x head size), as in the formula of LTG-BERT, Section 4. `gather` looks scores up
+in the usual way, with `torch.gather` along the bucket dimension. `limit` computes only the content scores, one batched
+product; the complete scores cannot be faster.
 
-The second table contains a ratio of times for the attention core: separate operations divided by torch's fused kernel,
-wherever the kernel supports the inputs. `attend` chooses between separate operations and kernel by this ratio.
+The second table is about the attention core. It contains the time of separate operations divided by the time of torch's
+fused kernel. By this ratio, `attend` chooses between the separate operations and the kernel for inputs that the kernel
+supports.
 
     PYTHONPATH=scripts python benchmarks/attention.py --threads 1
 """
@@ -88,7 +89,7 @@ class Case:
 
 
 def best_milliseconds(function: Callable[[], Tensor], repetitions: int) -> float:
-    """Return the minimum of the processor time of one forward and backward pass, per thread.
+    """Return the minimum processor time of one forward and backward pass, in milliseconds per thread.
 
     Processor time does not depend on other jobs on the machine.
     """
@@ -125,10 +126,18 @@ def core_ratio(size: tuple[int, ...], dtype: torch.dtype, positions: bool, train
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=1, help="CPU threads of torch")
-    parser.add_argument("--repetitions", type=int, default=30, help="passes per measurement; the minimum time counts")
+    parser.add_argument(
+        "--repetitions",
+        type=int,
+        default=30,
+        help="number of passes per measurement; the minimum of their times is printed",
+    )
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    print(f"{'D':>4} {'H':>3} {'B':>3} {'T':>4} {'way':>9} {'ms':>8} {'x plain':>8} {'x limit':>8}")
+    print(
+        f"hidden size D, heads H, sequences B, tokens T; ms, also divided by the ms of plain and of limit\n"
+        f"{'D':>4} {'H':>3} {'B':>3} {'T':>4} {'way':>9} {'ms':>8} {'/ plain':>8} {'/ limit':>8}"
+    )
     for size in SIZES:
         case = Case(*size)
         reference = case.plain()
@@ -141,7 +150,10 @@ def main() -> None:
             ratios = f"{milliseconds / measured['plain']:8.2f} {milliseconds / measured['limit']:8.2f}"
             print(" ".join(f"{n:{w}}" for n, w in zip(size, (4, 3, 3, 4), strict=True)), f"{name:>9}", end=" ")
             print(f"{milliseconds:8.2f} {ratios}")
-    print("\ntime of separate operations divided by time of the fused kernel (above 1, the kernel is faster)")
+    print(
+        "\ntime of separate operations divided by time of the fused kernel (above 1, the kernel is faster)\n"
+        "sequences B, heads H, tokens T, head size d; inference, inference with position scores, training"
+    )
     print(f"{'B':>4} {'H':>3} {'T':>4} {'d':>3} {'dtype':>9} {'inference':>10} {'+ positions':>12} {'training':>9}")
     for size in CORE_SIZES:
         for dtype in (torch.float32, torch.bfloat16):

@@ -260,7 +260,10 @@ def main() -> None:
     arguments = parser.parse_args()
     os.environ.update(RAYON_NUM_THREADS="1", OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
     print(f"{platform.processor() or platform.machine()}; Python {platform.python_version()}; one thread each\n")
-    print("| work | tool | lines | processor seconds | time / our time | printed |\n|---|---|---:|---:|---:|---:|")
+    print(
+        "| work | tool | lines of code | processor seconds | time / our time | printed number or error |\n"
+        "|---|---|---:|---:|---:|---:|"
+    )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         prepare(folder, arguments.blimp.resolve(), 1 if arguments.tiny else arguments.pairs, arguments.tiny)

@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--sizes", choices=("base", "tiny"), default="base")
     parser.add_argument("--parts", nargs="+", help="run only these parts")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="time limit of all parts together")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="time limit of all parts together (seconds)")
     parser.add_argument("--page", type=Path, help="page whose table is replaced; on a GPU docs/gpu.md by default")
     parser.add_argument("--part", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -55,10 +55,10 @@ def main() -> None:
     from benchmarks.gpu_parts import PARTS
 
     if arguments.device == "cuda" and not torch.cuda.is_available():
-        parser.error("torch finds no GPU here; --device cpu --sizes tiny proves the parts and measures nothing")
+        parser.error("torch finds no GPU on this machine; --device cpu --sizes tiny only tests the parts")
     names = arguments.parts or list(PARTS)
     if unknown := [name for name in names if name not in PARTS]:
-        parser.error(f"--parts: {unknown[0]!r} is none of {', '.join(PARTS)}")
+        parser.error(f"--parts: got {unknown[0]!r}, expected one of: {', '.join(PARTS)}")
     page = arguments.page or (PAGE if arguments.device == "cuda" else None)
     until = time.monotonic() + arguments.seconds
     rows: list[Row] = []
@@ -89,7 +89,7 @@ def measure(part: str, device: str, sizes: str) -> None:
 def measured_apart(part: str, device: str, sizes: str, seconds: float) -> list[Row]:
     """Measure a part in a separate process. If the part does not finish, an additional row contains the reason."""
     if seconds < LEAST_SECONDS:
-        return [_no_row(part, "all", "left out: the time of all parts was over")]
+        return [_no_row(part, "all", "left out: the time limit of all parts together was reached")]
     command = [sys.executable, str(Path(__file__).resolve())]
     command += ["--part", part, "--device", device, "--sizes", sizes]
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as log:
@@ -164,7 +164,9 @@ def table_of(rows: list[Row], title: str, peak: float | None = None) -> str:
     """
     rates = [row["flops_per_second"] for row in rows if row["part"] == "product" and row.get("flops_per_second")]
     lines = [f"Measured on: {title}.", ""]
-    lines += ["| part | what | ms | authors' ms, H100 | tokens/s | MFU | of the product | GiB | remark |"]
+    lines += [
+        "| part | case | ms | authors' code, ms, H100 | tokens/s | MFU | of product's speed | peak GiB | remark |"
+    ]
     lines += ["|---|---|---:|---:|---:|---:|---:|---:|---|"]
     for row in rows:
         flops = row.get("flops_per_second")
@@ -206,16 +208,18 @@ def aims(rows: list[Row], peak: float | None = None) -> str:
     share = 100 * rate / large if rate and large else None
     utilisation = 100 * rate / peak if rate and peak else None
     said = [
-        f"a whole step at the short length in {_or_not(took.get(('ltg_short', whole)), '.0f')} ms (66)",
-        f"at the long one in {_or_not(took.get(('ltg_long', whole)), '.0f')} ms (120)",
-        f"{_or_not(share, '.0f')} % of the product's speed at the short one (35)",
-        f"an MFU of {_or_not(utilisation, '.0f')} % (27)",
-        f"ELC-BERT {_or_not(over('elc_short'), '.2f')} times LTG-BERT's step (1.15)",
-        f"GPT-BERT {_or_not(over('gpt_short'), '.2f')} times (1.3)",
-        f"all of BLiMP in {_or_not(of_blimp('fp32, as the stage'), '.0f')} s (60)",
-        f"in TensorFloat-32 in {_or_not(of_blimp('TensorFloat-32'), '.0f')} s (40)",
+        f"a step with clipping and LAMB takes "
+        f"{_or_not(took.get(('ltg_short', whole)), '.0f')} ms at the short length (66)",
+        f"{_or_not(took.get(('ltg_long', whole)), '.0f')} ms at the long length (120)",
+        f"a forward and backward pass at the short length reaches {_or_not(share, '.0f')} % of the "
+        "product's speed (35)",
+        f"its MFU is {_or_not(utilisation, '.0f')} % (27)",
+        f"ELC-BERT needs {_or_not(over('elc_short'), '.2f')} times the time of LTG-BERT (1.15)",
+        f"GPT-BERT needs {_or_not(over('gpt_short'), '.2f')} times the time of LTG-BERT (1.3)",
+        f"scoring all of BLiMP takes {_or_not(of_blimp('fp32, as the stage'), '.0f')} s in fp32 (60)",
+        f"scoring all of BLiMP takes {_or_not(of_blimp('TensorFloat-32'), '.0f')} s in TensorFloat-32 (40)",
     ]
-    return f"Aims, of an H100: {', '.join(said)}."
+    return f"Measured, each with the goal for an H100 in brackets: {'; '.join(said)}."
 
 
 def _or_not(value: float | None, form: str) -> str:

@@ -70,8 +70,8 @@ def loop(bench: Bench) -> Rows:
         def beside() -> Row:
             found = training_loop.run(arguments, SINGLE_PROCESS, folder("beside"), partial(_model, bench))
             share = found["loop"] / found["bare"]
-            remark = f"{share:.3f} of bare forward and backward ({found['bare']:,.0f} tokens/s)"
-            return Row("loop", "in turns with the bare step", found["loop"], remark=remark)
+            remark = f"{share:.3f} of the speed of bare forward and backward passes ({found['bare']:,.0f} tokens/s)"
+            return Row("loop", "alternating with bare passes", found["loop"], remark=remark)
 
         def alone(workers: int) -> Row:
             arguments.workers = workers
@@ -81,9 +81,9 @@ def loop(bench: Bench) -> Rows:
             what = f"alone, batches by {f'{workers} processes' if workers else 'a thread'}"
             return Row("loop", what, found["wall"], remark=remark)
 
-        yield attempted("loop", "in turns with the bare step", beside)
+        yield attempted("loop", "alternating with bare passes", beside)
         for workers in sizes.workers:
-            yield attempted("loop", f"alone, {workers} processes", partial(alone, workers))
+            yield attempted("loop", f"alone, batches by {workers} processes", partial(alone, workers))
     yield attempted("loop", "waits for the device", partial(_waits, bench))
 
 
@@ -110,7 +110,7 @@ def _waits(bench: Bench) -> Row:
         finally:
             torch.cuda.set_sync_debug_mode("default")
     waits = sum("synchroniz" in str(warning.message) for warning in seen)
-    return Row("loop", "waits for the device", remark=f"{waits} in a step, of which 1 reads the loss")
+    return Row("loop", "waits for the device", remark=f"{waits} waits per step; 1 of these waits reads the loss")
 
 
 # Evaluation -----------------------------------------------------------------------------------------------------------
@@ -120,8 +120,8 @@ AS_THE_STAGE = "fp32, as the stage"
 
 
 def score(bench: Bench) -> Rows:
-    """Yield the speed of scoring minimal pairs of BLiMP's lengths, in the fp32 arithmetic of the stage and in cheaper
-    arithmetic.
+    """Yield the speed of scoring minimal pairs of BLiMP's lengths, in fp32, as in the stage of the workflow, and in
+    lower precision.
     """
     prepare_device(bench.device.type)
     width = bench.sizes.width
@@ -148,12 +148,12 @@ def score(bench: Bench) -> Rows:
             torch.set_float32_matmul_precision("highest")
         decisions[what] = found[:, 0] > found[:, 1]
         all_of_blimp = 67_000 * seconds / len(pairs)
-        remark = f"{len(pairs):,} pairs in {seconds:.1f} s, so BLiMP's 67,000 in {all_of_blimp:.0f} s"
+        remark = f"{len(pairs):,} pairs in {seconds:.1f} s, so BLiMP's 67,000 pairs in {all_of_blimp:.0f} s"
         if what != AS_THE_STAGE and AS_THE_STAGE in decisions:
             otherwise = int((decisions[what] != decisions[AS_THE_STAGE]).sum())
-            remark += f", {otherwise:,} decided otherwise than in fp32"
+            remark += f", {otherwise:,} decisions differ from fp32"
         if compiled:
-            remark += f"; {first:.0f} s before, for compiling"
+            remark += f"; before, compilation took {first:.0f} s"
         return Row("score", what, milliseconds=1000 * seconds, pairs=len(pairs), remark=remark)
 
     # The compiled variant is last, because the layers remain compiled.
@@ -197,9 +197,9 @@ def finetuning(bench: Bench) -> Rows:
             seconds.append(time.perf_counter() - started)
         remark = f"{len(examples) / seconds[-1]:,.0f} examples/s"
         if share is None:
-            remark += f"; {seconds[0] - seconds[-1]:.0f} s more when it is compiled"
+            remark += f"; the first training, with compilation, took {seconds[0] - seconds[-1]:.0f} s more"
         else:
-            remark += f", {share:.2f} of bare forward and backward"
+            remark += f", {share:.2f} of the speed of bare forward and backward passes"
         return Row("finetune", what, int(data.lengths.sum()) / seconds[-1], remark=remark)
 
     for (name, segments, n_words), (suffix, mode) in product_of(finetune.TASKS[::2], modes.items()):
@@ -214,8 +214,8 @@ def finetuning(bench: Bench) -> Rows:
 
 
 def resume(bench: Bench) -> Rows:
-    """Yield the largest difference of weights between an undisturbed run and a run that was killed after its first
-    checkpoint and resumed, and between two undisturbed runs.
+    """Yield a row with two largest differences of weights. The first is between an undisturbed run and a run that was
+    killed after its first checkpoint and resumed. The second is between two undisturbed runs.
     """
     yield attempted("resume", "killed once", partial(_killed_and_resumed, bench))
 
@@ -246,9 +246,15 @@ def _killed_and_resumed(bench: Bench) -> Row:
         weights = {run: load_file(folder / run / WEIGHTS_FILE) for run in running}
         resumed_from = volatile_facts(folder / "killed" / "manifest.json")["resumed_from_step"]
     again, killed = (_difference(weights["whole"], weights[run]) for run in ("again", "killed"))
-    said = "the same weights bit for bit" if killed == 0 else f"weights differ by at most {killed:.1e}"
-    twice = "the same" if again == 0 else f"{again:.1e}"
-    remark = f"resumed from step {resumed_from} of {bench.sizes.kill_steps}: {said}; two whole runs differ by: {twice}"
+    said = (
+        "weights equal to those of an undisturbed run"
+        if killed == 0
+        else f"weights differ from those of an undisturbed run by at most {killed:.1e}"
+    )
+    twice = "are equal" if again == 0 else f"differ by at most {again:.1e}"
+    remark = (
+        f"resumed from step {resumed_from} of {bench.sizes.kill_steps}: {said}; weights of two undisturbed runs {twice}"
+    )
     return Row("resume", "killed once", remark=remark)
 
 

@@ -98,7 +98,7 @@ class Bench:
         return Setting(self.device.type, "bf16", *shape, sizes.width, model)
 
     def config(self, vocabulary_size: int) -> LtgBertConfig:
-        """Return the configuration of LTG-BERT with these sizes."""
+        """Return the configuration of LTG-BERT with the sizes of this benchmark."""
         width = self.sizes.width
         return LtgBertConfig(
             vocab_size=vocabulary_size,
@@ -159,7 +159,7 @@ Change = Callable[[nn.Module, Bench], nn.Module]
 
 def _kernels_in(model: nn.Module, bench: Bench) -> nn.Module:
     if bench.on_gpu and not use_kernels_(model, bench.device):
-        raise LeftOutError("the kernels are for Hopper chips and need Triton")
+        raise LeftOutError("the attention kernels need a Hopper GPU or a newer GPU, and Triton")
     return model
 
 
@@ -234,14 +234,16 @@ PLAIN = "plain definition (the authors' form)"
 WAYS: dict[str, Callable[[Bench, Setting], Step]] = {
     AS_SHIPPED: partial(_made, changes=(_kernels_in, _compiled_in)),
     AS_SHIPPED_WHOLE: partial(_whole, changes=(_kernels_in, _compiled_in)),
-    "looked up, not compiled": _made,
-    "looked up, not compiled, with clipping and LAMB": _whole,
-    "kernels, not compiled": partial(_made, changes=(_kernels_in,)),
-    "looked up, layers compiled": partial(_made, changes=(_compiled_in,)),
+    "position scores by look-up, not compiled": _made,
+    "position scores by look-up, not compiled, with clipping and LAMB": _whole,
+    "our attention kernels, not compiled": partial(_made, changes=(_kernels_in,)),
+    "position scores by look-up, layers compiled": partial(_made, changes=(_compiled_in,)),
     "BERT of transformers": _bert,
     PLAIN: _plain,
-    "prefix sums, layers compiled": partial(_made, changes=(_scores_by(by_prefix_sums), _compiled_in)),
-    "skewed, layers compiled": partial(_made, changes=(_scores_by(skewed), _compiled_in)),
+    "position scores by prefix sums, layers compiled": partial(
+        _made, changes=(_scores_by(by_prefix_sums), _compiled_in)
+    ),
+    "position scores by skewing, layers compiled": partial(_made, changes=(_scores_by(skewed), _compiled_in)),
     "FlexAttention, layers compiled, no attention dropout": _flex,
 }
 """Most important implementations first, because a part has a time limit and compilation is slow."""

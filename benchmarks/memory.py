@@ -2,8 +2,8 @@
 
 Each stage runs in a separate process, on one thread, with a small model of random weights. A text is a line of 12
 words. The input of `reading times` is a table with a row for each word, and the input of `reading (BabyLM)` is a table
-with a row for each text. For the export, the model has a checkpoint for each 1,000 texts. The last column is the growth
-of the peak memory per additional text, in bytes, between the last two numbers of texts.
+with a row for each text. For the export, the model has a checkpoint for each 1,000 texts. The last column contains the
+growth of the peak memory from the second last to the last number of texts, in bytes per additional text.
 
     python benchmarks/memory.py [--texts 1000 20000] [--only surprisal filling]
 """
@@ -213,7 +213,10 @@ def main() -> int:
     parser.add_argument("--texts", type=int, nargs="+", default=[1_000, 20_000])
     parser.add_argument("--only", nargs="+", choices=WORKS, default=list(WORKS))
     arguments = parser.parse_args()
-    print(f"| work | {' | '.join(f'{texts:,}' for texts in arguments.texts)} | bytes per additional text |")
+    print(
+        f"| work | {' | '.join(f'peak memory (MB), {texts:,} texts' for texts in arguments.texts)} | "
+        "bytes per additional text |"
+    )
     print(f"|---|{'---:|' * (len(arguments.texts) + 1)}")
     with tempfile.TemporaryDirectory() as name:
         work = Work(Path(name))

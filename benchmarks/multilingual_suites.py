@@ -61,9 +61,12 @@ def main() -> None:
         network, tokenizer = model_of(Path(folder), arguments.size)
     model = our_model(network, tokenizer)
     sides: dict[str, Scorer] = {"ours": lambda items: flat(candidate_scores(items, model, by_prefix=True).of(items))}
-    sides |= {f"theirs, batches of {size}": official(network, tokenizer, size) for size in arguments.batches}
+    sides |= {f"other scorer, batches of {size}": official(network, tokenizer, size) for size in arguments.batches}
     count = sum(len(item.candidates) for items in suites.values() for item in items)
-    print(f"GPT-2, {arguments.size}, {len(suites)} suites with {count:,} texts, one thread, {arguments.rounds} rounds")
+    print(
+        f"GPT-2, {arguments.size}, {len(suites)} suites with {count:,} texts, one thread, "
+        f"median of {arguments.rounds} rounds"
+    )
     seconds: dict[str, list[float]] = {name: [] for name in sides}
     scores: dict[str, list[float]] = {}
     for _ in range(arguments.rounds):
@@ -78,8 +81,9 @@ def main() -> None:
         worst = max(worst, difference)
         spread = f"{count / max(found):,.0f} to {count / min(found):,.0f}"
         print(
-            f"{name:24} {count / middle:8,.1f} texts/s ({spread}), ours {middle / ours:.1f} times as fast, "
-            f"largest difference {difference:.1e}"
+            f"{name:28} {count / middle:8,.1f} texts per CPU second ({spread}), "
+            f"our speed / this speed {middle / ours:.1f}, "
+            f"largest difference of a score from ours {difference:.1e}"
         )
     sys.exit(worst > 1e-3)
 

@@ -9,7 +9,7 @@ evaluate the same weights. Perplexities may then differ by 1 %, and accuracies o
 values are not comparable, but averages are.
 
 A second call continues where the first call was stopped. The exit status is 1 if an experiment did not finish, or if a
-value is missing or exceeds its limit.
+value is missing, or if a difference exceeds its limit.
 
     python benchmarks/on_device.py --cpu CHECKOUT [--models cpu] [--experiments demo gpt_bert_mini] [--minutes 9]
 """
@@ -82,8 +82,8 @@ def ended(folder: Path, experiment: str, device: str, cores: int, seconds: float
         # Stop the run as Ctrl-C in a terminal does: jobs keep their partial results, and the next call continues.
         os.killpg(process.pid, signal.SIGINT)
         process.wait()
-        return "out of time; call again to go on"
-    return "" if code == 0 else f"ended with {code}; its last lines say why"
+        return "the time limit was reached; run the same command again to continue"
+    return "" if code == 0 else f"Snakemake ended with status {code}; its last lines above state the reason"
 
 
 def devices(folder: Path) -> Counter[tuple[str, str]]:
@@ -114,12 +114,19 @@ def beside(folder: Path, cpu: Path, experiment: str, failed: str) -> Iterator[tu
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cpu", type=Path, required=True, help="a checkout with results that a CPU made")
-    parser.add_argument("--models", choices=("cpu", "own"), default="own", help="source of the evaluated models")
+    parser.add_argument(
+        "--models",
+        choices=("cpu", "own"),
+        default="own",
+        help="models to evaluate: trained on the CPU (cpu) or on the device (own)",
+    )
     parser.add_argument("--experiments", nargs="+", default=list(EXPERIMENTS))
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--folder", type=Path, default=Path("on_device"), help="folder, reused by a second call")
+    parser.add_argument(
+        "--folder", type=Path, default=Path("on_device"), help="folder of the results; a second call continues in it"
+    )
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--minutes", type=float, default=60.0, help="time limit of all experiments together")
+    parser.add_argument("--minutes", type=float, default=60.0, help="time limit of all experiments together (minutes)")
     arguments = parser.parse_args()
     end = time.monotonic() + 60 * arguments.minutes
     folder, cpu = arguments.folder.resolve(), arguments.cpu.resolve()
@@ -130,7 +137,7 @@ def main() -> None:
         for line, fits in beside(folder, cpu, experiment, failed):
             print(line, flush=True)
             good &= fits
-    print("\n| stage | device | results |\n|---|---|---:|")
+    print("\n| stage | device | number of results |\n|---|---|---:|")
     for (stage, device), number in sorted(devices(folder).items()):
         print(f"| {stage} | {device} | {number} |")
     sys.exit(0 if good else 1)

@@ -109,7 +109,7 @@ def step_of(model: nn.Module, vocabulary: int, causal: bool) -> Callable[[], Non
 
 def main() -> int:
     logging.disable()
-    print(f"{'':24}{'products, GFLOP':>16}{'MB':>8}{'kernels':>9}")
+    print(f"{'':24}{'GFLOP in products':>19}{'MB read, written':>18}{'kernels':>9}")
     for size, (width, layers) in SIZES.items():
         for causal in (False, True):
             for name, model in models(width, layers, causal).items():
@@ -121,7 +121,7 @@ def main() -> int:
                     step()
                 label = f"{size} {'causal' if causal else 'masked'} {name}"
                 gigaflops, megabytes = products.get_total_flops() / 1e9, kernels.bytes / 1e6
-                print(f"{label:24}{gigaflops:16.2f}{megabytes:8,.0f}{kernels.number:9,}", flush=True)
+                print(f"{label:24}{gigaflops:19.2f}{megabytes:18,.0f}{kernels.number:9,}", flush=True)
     return 0
 
 

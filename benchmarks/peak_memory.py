@@ -26,5 +26,5 @@ def peak_memory(command: Sequence[str], environment: Mapping[str, str]) -> tuple
     done = subprocess.run([*between, *command], env=dict(environment), stdout=subprocess.PIPE, text=True, check=True)
     code, kibibytes, seconds = json.loads(done.stdout)
     if code:
-        raise RuntimeError(f"{' '.join(command)[:200]}: ended with {code}")
+        raise RuntimeError(f"{' '.join(command)[:200]}: ended with status {code}")
     return kibibytes * 1024 / 1e6, seconds

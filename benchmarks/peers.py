@@ -1,14 +1,15 @@
 """Processor times of other tools divided by Hatchery's processor times for the same work.
 
-- a step and a whole loop of pretraining: `transformers`' BERT and GPT-2 of the same sizes, and its Trainer; - scoring
-of sentences and of longer texts, of about 400 tokens: minicons and lm-evaluation-harness, with the exported model and
-equal scores; masked models only with `transformers` 4, which minicons needs; - reading and filtering of text: datatrove
-(`peers_text`); - the start of a job: a plain script that loads the same model and scores one sentence.
+- a step and a whole loop of pretraining: BERT and GPT-2 of `transformers`, of the same sizes, and its Trainer
+- scoring of sentences, and of texts of about 400 tokens: minicons and lm-evaluation-harness, with the exported model
+  and equal scores. minicons needs version 4 of `transformers` for masked models.
+- reading and filtering of text: datatrove (`peers_text`)
+- the start of a job: a plain script that loads the same model and scores one sentence
 
-Nothing is installed: rows of missing packages are left out with a message. `PYTHONPATH=.tools` contains the packages of
-`make test-tools`. Hatchery and the other tool use one thread each and alternate. A ratio is the other tool's minimal
-processor time divided by Hatchery's, including child processes; above 1, Hatchery is faster. docs/performance.md has a
-table.
+Nothing is installed: if packages are missing, a message replaces their rows. `PYTHONPATH=.tools` contains the packages
+of `make test-tools`. Hatchery and the other tool use one thread each and alternate. A ratio is the other tool's minimal
+processor time divided by Hatchery's minimal processor time, including child processes. If a ratio is above 1, Hatchery
+is faster. docs/performance.md has a table.
 
     PYTHONPATH=.tools python benchmarks/peers.py [--rows step loop score text start] [--repetitions 5] [--tiny]
 """

@@ -38,7 +38,9 @@ Sides = tuple[str, Callable[[], object], Callable[[], object]]
 
 
 def sides(folder: Path, characters: int) -> Iterator[Sides]:
-    """Yield the two functions of each comparison, whose results must be equal. Raises ImportError without datatrove."""
+    """Yield (work, function of datatrove, function of Hatchery) for each comparison. The results of both functions must
+    be equal. Raises ImportError without datatrove.
+    """
     from datatrove.pipeline.filters.base_filter import BaseFilter
     from datatrove.pipeline.readers.jsonl import JsonlReader
     from datatrove.pipeline.writers.parquet import ParquetWriter
@@ -80,7 +82,7 @@ def sides(folder: Path, characters: int) -> Iterator[Sides]:
     seen: set[str] = set()
 
     class KnownSentences(BaseFilter):
-        """Keep sentences of known words that no earlier page has."""
+        """Keep each sentence of known words at its first occurrence."""
 
         name = "known sentences"
 
@@ -121,4 +123,4 @@ def texts(folder: Path, pattern: str = "*.parquet") -> list[str]:
 def require_equal(theirs: list[str], own: list[str]) -> None:
     """Raise ValueError if the results of the two sides differ."""
     if theirs != own:
-        raise ValueError(f"the texts differ: {len(theirs):,} of datatrove, {len(own):,} of ours")
+        raise ValueError(f"the texts differ: datatrove wrote {len(theirs):,} texts, Hatchery wrote {len(own):,} texts")

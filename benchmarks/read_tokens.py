@@ -114,7 +114,7 @@ def main() -> int:
             "segments at random": lambda: read_segments(segments, shuffled_segments),
             "documents in order": lambda: read_documents(shards, np.arange(len(shards))),
             "documents at random": lambda: read_documents(shards, shuffled_documents),
-            "(cutting segments)": lambda: len(BabylmSegments(shards, SEQUENCE_LENGTH)) and shards.n_tokens,
+            "(making segments)": lambda: len(BabylmSegments(shards, SEQUENCE_LENGTH)) and shards.n_tokens,
         }
         rates: dict[str, list[float]] = {way: [] for way in ways}
         # Alternate the ways, so that other jobs slow all ways equally.
@@ -128,7 +128,10 @@ def main() -> int:
         print(f"{way + ':':21} {max(values) / 1e6:7.1f} million tokens per CPU second")
     slowest = min(max(values) for way, values in rates.items() if not way.startswith("("))
     kept = slowest >= LIMIT
-    print(f"slowest {slowest / 1e6:.1f} million, limit {LIMIT / 1e6:.0f} million: {'kept' if kept else 'MISSED'}")
+    print(
+        f"slowest way: {slowest / 1e6:.1f} million, minimum {LIMIT / 1e6:.0f} million: "
+        f"{'reached' if kept else 'MISSED'}"
+    )
     return 0 if kept else 1
 
 

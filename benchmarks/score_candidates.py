@@ -5,7 +5,7 @@ items in a batch. The k-th candidates of all items of a batch are computed toget
 models, there is one copy for each scored token, in batches of 64 copies. Logits are computed at every position in
 float32, and log-probabilities for the whole vocabulary.
 
-Hatchery and the loop score the same rows with the same weights: models of the library (GPT-2, BERT), and Hatchery's
+Hatchery and the loop score the same rows with the same weights: GPT-2 and BERT of `transformers`, and Hatchery's
 models, which the loop loads from their export. Rows are invented, with the lengths of the tasks: sentences of about 10
 words, and five options after a story about boxes. The two scorers alternate, with one thread. The program prints
 candidates per second of CPU time, the ratio, and the largest difference of a score; the exit status is 1 if a
@@ -60,8 +60,11 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     failed = False
-    print(f"{arguments.size}, {arguments.items} pairs and {arguments.items // 4} items of five options, one thread")
-    print(f"causal models score {CAUSAL_ITEMS} times as many, because each of their texts is only one row")
+    print(
+        f"model size {arguments.size}; {arguments.items} pairs and {arguments.items // 4} items of five options, "
+        "one thread"
+    )
+    print(f"causal models score {CAUSAL_ITEMS} times as many, because they compute only one row for each text")
     with tempfile.TemporaryDirectory() as folder:
         for name, architecture, scorer, network, tokenizer in models_of(Path(folder), arguments):
             count = arguments.items * (CAUSAL_ITEMS if architecture == "causal" else 1)
@@ -99,8 +102,9 @@ def compared(
     count = sum(len(item.candidates) for item in items)
     difference = float(np.nanmax(np.abs(found["ours"] - found["plain"])))
     print(
-        f"{title}: ours {count / ours_s:.1f} candidates/s, plain loop {count / plain_s:.1f}; "
-        f"ours needs {ours_s / plain_s:.2f} times the CPU time of the loop; largest difference {difference:.0e}",
+        f"{title}: ours {count / ours_s:.1f} candidates per CPU second, plain loop {count / plain_s:.1f}; "
+        f"ours needs {ours_s / plain_s:.2f} times the CPU time of the loop; "
+        f"largest difference of a score {difference:.0e}",
         flush=True,
     )
     return difference < 1e-3
@@ -155,7 +159,7 @@ def masked_sums(network: Any, tokenizer: Any, ids: list[torch.Tensor], scored: l
 def models_of(
     folder: Path, arguments: argparse.Namespace
 ) -> Iterator[tuple[str, Architecture, SentenceModel, Any, Any]]:
-    """Yield models with random weights: ours with their exports, and two of the library."""
+    """Yield models with random weights: Hatchery's models with their exports, and two models of `transformers`."""
     import transformers
 
     transformers.utils.logging.set_verbosity_error()

@@ -6,10 +6,10 @@ baseline makes one call per masked row. The program prints pairs per second, the
 the largest difference of a score, and the ratio of the numbers of multiplications. The exit status is 1 if a decision
 differs or a ratio is below the limit for its model size.
 
-The encoder's work for different masked rows cannot be shared exactly. What can be saved is the product with the
-vocabulary, the last layer's weights, padding, repeated rows, the overhead of small calls, and exponentials of a whole
-vocabulary. The time in bf16 is the time of the first pass of `precision: screened`; the second pass scores some of the
-items again.
+The encoder's work for different masked rows cannot be shared exactly. Hatchery saves work in the product with the
+vocabulary, in the products with the last layer's weights, and in exponentials of a whole vocabulary. It also saves
+padding, repeated rows and the overhead of small calls. The time in bf16 is the time of the first pass of `precision:
+screened`; the second pass scores some of the items again.
 
 Sentences are random ids with the lengths and the pairing of BLiMP (mean 10.4 tokens, 17 % of the pairs of unequal
 length; docs/papers/babylm-evaluation.md, "Cost of scoring"), or those of a given archive with a given tokenizer.
@@ -117,8 +117,8 @@ def holds(size: str, pairs: Sequence[Pair], arguments: argparse.Namespace, devic
     others = np.stack([results["per pair"], results["per row"]])
     changed = int(((np.diff(results["ours"]) < 0) != (np.diff(others) < 0)).sum())
     difference = float(np.abs(results["ours"] - others).max())
-    print(f"{size} ({hidden_size} x {layers}): ours {len(pairs) / wall['ours']:.1f} pairs/s")
-    print(f"  largest difference of a score {difference:.0e}; decisions that differ: {changed}")
+    print(f"{size} (width {hidden_size}, {layers} layers): ours {len(pairs) / wall['ours']:.1f} pairs/s")
+    print(f"  largest difference of a score from a baseline {difference:.0e}; decisions that differ: {changed}")
     for name in ("per pair", "per row"):
         print(
             f"  one call {name}: {len(pairs) / wall[name]:8.1f} pairs/s; "
@@ -126,7 +126,7 @@ def holds(size: str, pairs: Sequence[Pair], arguments: argparse.Namespace, devic
         )
     error = float(np.ptp(results["in bf16"] - results["ours"], axis=1).max())
     shares = (times["in bf16"] / times["ours"] for times in (cpu, wall))
-    print("  in bf16: CPU time {:.2f} times ours in fp32, wall time {:.2f} times;".format(*shares), end="")
+    print("  in bf16: CPU time {:.2f} times ours in fp32, wall time {:.2f} times ours;".format(*shares), end="")
     print(f" largest error of the score difference of a pair {error:.2f} nats")
     print(
         f"  one call per pair needs {allowed_ratio(network, pairs):.2f} times our multiplications; "
@@ -137,8 +137,8 @@ def holds(size: str, pairs: Sequence[Pair], arguments: argparse.Namespace, devic
 
 
 def allowed_ratio(network: LanguageModel, pairs: Sequence[Pair]) -> float:
-    """Return the baseline's number of multiplications divided by Hatchery's: encoder weights per position, and head
-    weights per logit.
+    """Return the baseline's number of multiplications divided by Hatchery's number. A position costs one multiplication
+    per weight of the encoder. A position with logits also costs one multiplication per weight of the head.
 
     Hatchery applies the weights of the last layer once per row. At every position of the last layer, it computes only
     the products per head: with the vectors of the position buckets, the query and the probabilities.

@@ -3,11 +3,13 @@
 The training is that of a tiny GPT-BERT. It uses all features that a checkpoint must store: both kinds of sequences, an
 average of the weights, growing batches, longer sequences at the end, milestones, a kept training state, and
 measurements of the development loss. `--seed` determines signals and moments; the machine's speed determines the
-training's progress at these moments. Every attempt is stopped
+training's progress at these moments. Every attempt is stopped. Three properties of each stop are drawn:
 
-- by SIGKILL, by SIGTERM, or only by the next attempt, which requests the run folder from the running attempt;
-- a number of steps after its start, while it writes a checkpoint, or at any moment, also before its first step;
-- and the next attempt waits until this attempt has ended, or starts while this attempt is still running.
+- the signal: SIGKILL, SIGTERM, or no signal. Without a signal, the next attempt requests the run folder from the
+  running attempt, which then stops.
+- the moment: a number of steps after the start of the attempt, while the attempt writes a checkpoint, or at any moment,
+  also before the first step
+- the start of the next attempt: after this attempt has ended, or while this attempt is still running
 
 The attempts also differ in three settings: whether the training waits while a checkpoint is written, the number of
 steps between checkpoints (one to five), and whether a thread or another process draws the batches. At the end, every
@@ -169,7 +171,7 @@ class Attempt:
     sent: signal.Signals | None = None
 
     def end(self) -> str | None:
-        """Wait for the end of the process, and return the fault of its exit status, if there is one."""
+        """Wait for the end of the process. Return a message if its exit status or its log is wrong, otherwise None."""
         status = self.process.wait()
         said = self.log.read_text(encoding="utf-8", errors="replace")
         expected = {None: 0, signal.SIGKILL: -signal.SIGKILL, signal.SIGTERM: EXIT_STATUS_INTERRUPTED}[self.sent]
@@ -183,7 +185,9 @@ class Attempt:
             expected = -signal.SIGTERM
         if status == expected and "Traceback" not in said:
             return None
-        return f"{self.log}: ended with {status}, expected {expected}: {said.strip().splitlines()[-1:]}"
+        return (
+            f"{self.log}: ended with status {status}, expected {expected}; last line: {said.strip().splitlines()[-1:]}"
+        )
 
 
 @dataclass
@@ -215,8 +219,10 @@ class Soak:
             attempt.sent = number
             if number is not None:
                 attempt.process.send_signal(number)
-            self.counts[f"{number.name if number else 'the next attempt'}, {moment}"] += 1
-            self.counts["waited for" if waits else "not waited for"] += 1
+            self.counts[f"stopped by {number.name if number else 'the next attempt'}, {moment}"] += 1
+            self.counts[
+                "ended before the next attempt started" if waits else "still running when the next attempt started"
+            ] += 1
             if waits:
                 self.await_ends([attempt])
             else:
@@ -283,7 +289,7 @@ def soak(folder: Path, kills: int, minutes: float, seed: int) -> int:
     if problem is not None:
         print(problem)
         return 1
-    print(f"{steps:,} steps undisturbed: {time.monotonic() - started:.0f} seconds", flush=True)
+    print(f"undisturbed training: {steps:,} steps in {time.monotonic() - started:.0f} seconds", flush=True)
     started = time.monotonic()
     runs = Soak(stopped, random.Random(seed))
     runs.stop_often(kills, started + 60 * minutes)
@@ -296,7 +302,7 @@ def soak(folder: Path, kills: int, minutes: float, seed: int) -> int:
     files = undisturbed.files()
     print(
         f"{sum(runs.counts.values()) // 2} attempts stopped in {(time.monotonic() - started) / 60:.0f} minutes; "
-        f"{len(files)} files, {sum(map(len, files.values())):,} bytes: "
+        f"compared {len(files)} files with {sum(map(len, files.values())):,} bytes: "
         + ("DIFFERENT" if runs.wrong or differing else "all equal")
     )
     return 1 if runs.wrong or differing else 0

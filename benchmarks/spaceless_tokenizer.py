@@ -134,8 +134,9 @@ def main() -> int:
                 unknown = sum(token in UNKNOWN for token in map(backend.id_to_token, ids)) / len(ids)
                 print(
                     f"{arguments.text.name if arguments.text else arguments.script} "
-                    f"{(folder / 'text/text.txt').stat().st_size / 1e6:.2f} MB, {kind}, distinct {distinct:g} MB, "
-                    f"{backend.get_vocab_size():,} entries: {memory:,.0f} MB, {seconds:,.0f} CPU s, "
+                    f"{(folder / 'text/text.txt').stat().st_size / 1e6:.2f} MB, {kind}, "
+                    f"spaceless_megabytes {distinct:g}, "
+                    f"{backend.get_vocab_size():,} entries: peak memory {memory:,.0f} MB, {seconds:,.0f} CPU s, "
                     f"{pieces:.4f} pieces per character, share of unknown pieces {unknown:.4f}",
                     flush=True,
                 )

@@ -115,7 +115,10 @@ def main() -> int:
             measured = quality(backend, unknown, held_out)
             print(f"{kind:10}{name:8} {backend.get_vocab_size():,} entries, {seconds[name]:.1f} CPU s, {measured}")
         common = len(set(made["ours"].get_vocab()) & set(made["library"].get_vocab()))
-        print(f"{kind:10}{common:,} entries in both; our time / library: {seconds['ours'] / seconds['library']:.2f}")
+        print(
+            f"{kind:10}{common:,} entries in both vocabularies; "
+            f"our CPU time / library's CPU time: {seconds['ours'] / seconds['library']:.2f}"
+        )
     return 0
 
 

@@ -3,9 +3,9 @@
 The time of the loop includes drawing of batches, DeepSpeed, sums over processes, clipping, LAMB, rows of metrics, and
 progress. Indexing of the corpus, evaluation and checkpoints are not timed. The time of an update does not depend on the
 batch size. Therefore a global batch has `--sequences` sequences in micro-batches of `--micro-batch`, as in a run whose
-batch does not fit on the device; the papers' batches are still 64 times larger. The loop and the bare passes alternate
-step by step, with one thread; CPU time of the process is measured or, on a CUDA device, wall time. The program prints
-the ratio, and fails if the ratio is below its limit.
+batch does not fit on the device. The loop and the bare passes alternate step by step, with one thread; CPU time of the
+process is measured or, on a CUDA device, wall time. The program prints the speed of the loop divided by the speed of
+the bare passes, and fails if this ratio is below its minimum.
 
 With `--processes 2`, the loop also runs in two processes, and the ratio of the speeds per process is printed; the ratio
 is only meaningful with two free processors.
@@ -144,7 +144,8 @@ def run(
 ) -> dict[str, float]:
     """Return tokens per second of this process in the loop and, with one process and `beside_bare`, of the bare model.
 
-    Without the bare model, the loop runs at full speed, and `waited` is the time that a run waits for its batches.
+    Without the bare model, the loop runs at full speed, and `waited` is the share of its time in which it waits for
+    batches.
     """
     shards = TokenShards.open(arguments.tokens, TRAINING_SPLIT)
     device = select_device(arguments.device, topology)
@@ -240,15 +241,16 @@ def main() -> None:
         return
     ratio = figures["loop"] / figures["bare"]
     print(
-        f"training_loop: loop {figures['loop']:,.0f} tokens/s, bare forward and backward {figures['bare']:,.0f}, ratio "
-        f"{ratio:.3f} (limit {LIMIT}), waited {100 * figures['waited']:.1f} % for batches, on {arguments.device}"
+        f"training_loop: loop {figures['loop']:,.0f} tokens/s, bare forward and backward {figures['bare']:,.0f}, "
+        f"loop / bare {ratio:.3f} (minimum {LIMIT}), waited {100 * figures['waited']:.1f} % of the time for batches, "
+        f"on {arguments.device}"
     )
     if arguments.processes == 2:
         both = two_processes(arguments)
         per_process = sum(one["loop"] for one in both) / 2
         print(
             f"training_loop: 2 processes {2 * per_process:,.0f} tokens/s, {per_process / figures['loop']:.3f} of the "
-            f"speed of a single process (same clock); wall {sum(one['wall'] for one in both):,.0f} tokens/s"
+            f"speed of a single process; by wall time {sum(one['wall'] for one in both):,.0f} tokens/s"
         )
     sys.exit(0 if ratio >= LIMIT else 1)
 

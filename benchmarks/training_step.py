@@ -207,7 +207,10 @@ def print_table(shapes: Sequence[tuple[int, int, int]], threads: int, repetition
     """Print, as Markdown, the speed-up over the plain definition and the share of the speed of a large matrix product,
     in fp32 and bf16.
     """
-    print("| forward + backward | ours / plain, fp32 | of a large product | ours / plain, bf16 | of a large product |")
+    print(
+        "| model | our / plain speed, fp32 | of a large product's speed "
+        "| our / plain speed, bf16 | of a large product's speed |"
+    )
     print("|---|---|---|---|---|")
     for hidden, layers, sequences in shapes:
         cells = [f"{hidden} wide, {layers} layers, {sequences} x 128"]
@@ -265,8 +268,8 @@ def compare(setting: Setting, names: list[str], repetitions: int) -> bool:
     limit, speed_up = LIMITS.get(setting.length), seconds["plain"] / seconds["ours"]
     for name in names:
         ratio = seconds[name] / seconds["ours"]
-        print(f"  {name:6} {tokens / seconds[name]:10.0f} tokens/s   ours is {ratio:6.2f} times as fast", end="")
-        print(f" (limit {limit})" if name == "plain" and limit else "")
+        print(f"  {name:6} {tokens / seconds[name]:10.0f} tokens/s   our speed / this speed {ratio:6.2f}", end="")
+        print(f" (minimum {limit})" if name == "plain" and limit else "")
     print(f"  ours reaches {utilisation(steps['ours'], seconds['ours'], setting)}")
     return limit is None or speed_up >= limit
 
@@ -278,7 +281,10 @@ def utilisation(step: Callable[[], None], seconds: float, setting: Setting) -> s
     with FlopCounterMode(display=False) as counter:
         step()
     rate = counter.get_total_flops() / seconds
-    shares = [f"{100 * rate / matmul_rate(setting.device, p):.0f} % of a large {p} product" for p in ("bf16", "fp32")]
+    shares = [
+        f"{100 * rate / matmul_rate(setting.device, p):.0f} % of the speed of a large {p} product"
+        for p in ("bf16", "fp32")
+    ]
     shares = shares if setting.precision == "fp32" else shares[:1]
     peak = peak_flops_of(torch.device(setting.device), setting.precision)
     share = mfu(counter.get_total_flops(), seconds, 1, peak)
@@ -309,7 +315,9 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=2, help="at length 512, the plain model needs 3 GiB per layer")
     parser.add_argument("--padding", type=float, default=0.0, help="share of padding in a batch, up to 0.5")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads of torch")
-    parser.add_argument("--repetitions", type=int, default=3, help="steps per measurement; the minimum time counts")
+    parser.add_argument(
+        "--repetitions", type=int, default=3, help="number of steps per measurement; the minimum of their times counts"
+    )
     parser.add_argument("--table", action="store_true", help="print only the table of the smaller published models")
     parser.add_argument("--no-memory", action="store_true", help="do not compare the memory")
     arguments = parser.parse_args()
@@ -322,7 +330,7 @@ def main() -> None:
     names = list(MODELS)
     if importlib.util.find_spec("transformers") is None:
         names.remove("bert")
-        print("bert is left out: transformers is not installed here")
+        print("bert is left out: transformers is not installed")
     base = Width()
     print(
         f"base width ({base.hidden}, {base.heads} heads, feed-forward {base.intermediate}), {base.vocabulary} "

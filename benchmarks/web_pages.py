@@ -97,8 +97,8 @@ def write_pages(folder: Path, characters: int, files: int = 1) -> int:
 
 
 def make_vocabulary(folder: Path) -> Path:
-    """Return the manifest of the vocabulary released by the reduced-vocabulary study (words of AO-CHILDES), if its file
-    exists; otherwise, of 15 of 16 words of the texts.
+    """Build a vocabulary and return its manifest. If the file of the vocabulary released by the reduced-vocabulary
+    study (words of AO-CHILDES) exists, its words are used. Otherwise, 15 of every 16 words of the texts are used.
     """
     released = SHARED / "aochildes_word_frequency.csv"
     if not released.is_file():

@@ -199,7 +199,7 @@ class Analysis(Draw):
         frame.arguments.append((thing.span, "ARG1"))
 
     def ending(self, frame: Frame) -> None:
-        """Append a place, an adverb, a place and an adverb, or nothing.
+        """Append a place, then an adverb; each is omitted at random.
 
         If the sentence has fewer than five words, a place is always appended.
         """

@@ -104,7 +104,7 @@ def subject_aux_inversion(draw: Draw, group: int) -> Contrasts:
 
 
 def turn_taking(draw: Draw, group: int) -> Contrasts:
-    """Return pairs in which the pronoun of the good answer agrees with the question: he or she, it or they."""
+    """Return pairs in which the pronoun of the good answer (he, she, it or they) agrees with the question."""
     draw(P=place, M=MOODS)
     if group % 2:
         draw(A_=MEN, B_=WOMEN, V=GENERAL_VERBS, T=THINGS)

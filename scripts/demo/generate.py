@@ -80,7 +80,7 @@ class _Generator:
         return random.Random(f"{self.settings.seed}/layout/{name}")
 
     def bnc_files(self, count: int) -> Iterator[tuple[str, bytes]]:
-        """Yield (path, content) of BNC texts: after every two written texts follows a spoken text."""
+        """Yield (path, content) of BNC texts; every third text is spoken, and the other texts are written."""
         texts = max(2, count // _DOCUMENTS_PER_BNC_TEXT)
         for index in range(texts):
             text_id = f"{chr(65 + index // 260 % 26)}{chr(65 + index // 10 % 26)}{index % 10}"

@@ -166,8 +166,8 @@ def past_participle(rng: random.Random) -> Twins:
 def polarity_adverb(rng: random.Random, broken: Broken) -> Twins:
     """Return two mirrored minimal pairs such as "No boy has ever slept".
 
-    The bad sentence has "Every" instead of "No" if `broken` is "first", or "already" instead of "ever" if it is
-    "second".
+    If `broken` is "first", the bad sentence has "Every" instead of "No". If `broken` is "second", the bad sentence has
+    "already" instead of "ever".
     """
     scene = Scene.draw(rng)
     noun, positive = choose(rng, lexicon.PERSONS), choose(rng, ("every", "each"))
@@ -199,7 +199,8 @@ def any_or_some(rng: random.Random) -> Twins:
 def quantifier_noun(rng: random.Random, broken: Broken) -> Twins:
     """Return two mirrored minimal pairs such as "Every dog ran", in the past tense.
 
-    The bad sentence has "All" instead of "Every" if `broken` is "first", or "dogs" instead of "dog" if it is "second".
+    If `broken` is "first", the bad sentence has "All" instead of "Every". If `broken` is "second", the bad sentence has
+    "dogs" instead of "dog".
     """
     scene = Scene.draw(rng)
     noun = choose(rng, (*lexicon.PERSONS, *lexicon.ANIMALS))

@@ -50,8 +50,8 @@ def fitting_tense(verb: Verb, tense: Tense) -> Tense:
 def pick_verb(rng: random.Random, noun: Noun) -> Verb:
     """Return a random verb that accepts `noun` as object.
 
-    With probability 0.5, only verbs that accept few categories of objects are drawn; otherwise these verbs would be
-    rare.
+    With probability 0.5, only verbs that accept few categories of objects are drawn; without this rule, these verbs
+    would be rare.
     """
     return choose(rng, (_SPECIFIC_VERBS if rng.random() < 0.5 else _VERBS_BY_CATEGORY)[noun.category])
 

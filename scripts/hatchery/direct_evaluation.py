@@ -76,9 +76,9 @@ def evaluate(
     If `device` is None, a folder is evaluated on a GPU if there is one, and a module on the device of its parameters.
     `architecture` is only needed if neither the model nor the folder of its tokenizer determines the architecture.
 
-    Raises HatcheryError with one line. ConfigError is raised for wrong settings and for an unknown suite, with the most
-    similar name. EvaluationError, which names file and line, is raised for wrong data. The errors of `open_model` are
-    also raised.
+    Raises HatcheryError with one line. ConfigError is raised for wrong settings and for an unknown suite; it suggests
+    the most similar name of a suite. EvaluationError, which names file and line, is raised for wrong data. The errors
+    of `open_model` are also raised.
     """
     kind, name, asked, where = _suite_of(suite, data, settings)
     record = evaluations()[kind]

@@ -85,8 +85,8 @@ def job(stage: str, config: str | Path = "config", **names: str) -> StageJob:
     """Return a job of the workflow; `names` are its experiment, run, suite and so on, as in the path of the job's
     result.
 
-    Raises ConfigError for an unknown stage, experiment or other name, with the most similar name, and for a missing
-    name.
+    Raises ConfigError for a missing name. Also raises ConfigError, which suggests the most similar name, for an unknown
+    stage, experiment or other name.
     """
     if not Path(config).is_dir():
         raise ConfigError(

@@ -66,7 +66,7 @@ def test_every_kind_of_part_runs_on_a_cpu_without_the_packages_of_the_workflow(t
     assert all(text in reasons[what] for what, text in expected.items()), reasons
     assert list(dict.fromkeys(row[0].strip() for row in rows)) == parts
     text = page.read_text()
-    assert "the same weights bit for bit" in text and "two whole runs differ by: the same" in text
+    assert "weights equal to those of an undisturbed run" in text and "two undisturbed runs are equal" in text
     assert "Unmeasured" not in text
 
 
@@ -89,7 +89,10 @@ def test_a_part_that_takes_too_long_is_ended_and_keeps_its_rows(
     monkeypatch.setattr(gpu, "LEAST_SECONDS", 0.1)
     rows = gpu.measured_apart("a", "cpu", "tiny", 0.5)
     assert [row["remark"] for row in rows] == ["measured", "left out: the time limit of this part, 0 s, was exceeded"]
-    assert gpu.measured_apart("a", "cpu", "tiny", 0.0)[0]["remark"] == "left out: the time of all parts was over"
+    assert (
+        gpu.measured_apart("a", "cpu", "tiny", 0.0)[0]["remark"]
+        == "left out: the time limit of all parts together was reached"
+    )
 
 
 def test_operations_are_a_share_of_the_data_sheet_s_and_of_the_product_of_the_same_run() -> None:
@@ -122,10 +125,10 @@ def test_aims_are_answered_by_the_rows_or_called_unmeasured() -> None:
         {"part": "score", "what": "TensorFloat-32", "milliseconds": 3000.0, "pairs": 6700},
     ]
     found = gpu.aims(rows, peak=5e12)
-    assert "an MFU of 20 % (27)" in found and "an MFU of unmeasured % (27)" in gpu.aims(rows)
-    assert "in 60 ms (66)" in found and "25 % of the product's speed at the short one (35)" in found
-    assert "ELC-BERT 1.10 times" in found
-    assert "in TensorFloat-32 in 30 s (40)" in found and found.count("unmeasured") == 3
+    assert "its MFU is 20 % (27)" in found and "its MFU is unmeasured % (27)" in gpu.aims(rows)
+    assert "takes 60 ms at the short length (66)" in found and "25 % of the product's speed (35)" in found
+    assert "ELC-BERT needs 1.10 times" in found
+    assert "takes 30 s in TensorFloat-32 (40)" in found and found.count("unmeasured") == 3
     assert gpu.aims([]).count("unmeasured") == 8
 
 

@@ -40,8 +40,8 @@ REMEDY = "remove this manifest to have it made again"
 
 @dataclass(frozen=True)
 class OutputFile:
-    """One output in a manifest: path, size, SHA-256, and modification time when it was written (nanoseconds), if
-    known.
+    """One output in a manifest: path, size, SHA-256 and, if known, the modification time (nanoseconds) when it was
+    written.
     """
 
     path: Path

@@ -49,10 +49,10 @@ def make_parts(
     """Run `work(task, path)` for each task, and yield the results (parts) in the order of the tasks.
 
     `work` writes a file at `path`, a temporary name, and returns facts. If there are several workers, `work` must be
-    importable (a function of a module, or a partial of one), and tasks must be picklable. `keys` are JSON values, one
-    per task, all different. A key contains everything that determines the task's result, except for the code. If
-    several tasks fail, the error of the first failed task is raised. Finished parts remain in `folder` for the next
-    attempt. The caller removes the folder after using the parts.
+    importable (a function of a module, or a `partial` of such a function), and tasks must be picklable. `keys` are JSON
+    values, one per task, all different. A key contains everything that determines the task's result, except for the
+    code. If several tasks fail, the error of the first failed task is raised. Finished parts remain in `folder` for the
+    next attempt. The caller removes the folder after using the parts.
     """
     names = [digest([_code(), key])[:32] for key in keys]
     if len(set(names)) != len(tasks):

@@ -73,8 +73,8 @@ def _require(named: Named, where: str, project: "Project") -> None:
 
 
 def check_corpus(name: str, corpus: CorpusFile, where: str, project: "Project") -> None:
-    """Raise ConfigError for a corpus that depends on itself, for a source with an unsupported encoding, and for keys
-    that do not fit the configuration blocks that the corpus names.
+    """Raise ConfigError if a corpus depends on itself, or if a source has an unsupported encoding. Also raise
+    ConfigError if a selection is too small for a quota, or if a language of a sample names an unknown source.
     """
     check_circle(name, project, where)
     if corpus.made_from == "sources":

@@ -231,11 +231,11 @@ def _check_fit(project: "Project", experiment: str, run: str, seed: int, origin:
 
 
 def _check_budget(project: "Project", experiment: str, run: str, seed: int, place: str) -> None:
-    """Raise ConfigError if a budget of words does not exceed the word budget of the initial model's run, and for a
-    budget in minutes with `take: training`.
+    """Raise ConfigError for a budget of words that does not exceed the word budget of the initial model's run. Also
+    raise ConfigError for a budget in minutes with `take: training`.
 
     If the run has `checkpoints_at`, also raise ConfigError if the word budget of the initial model's run is unknown.
-    Without this budget, it is unknown which of the word counts the initial model has already passed.
+    Without this budget, it is unknown which word counts in `checkpoints_at` the initial model has already passed.
     """
     ours = project.experiment(experiment).runs[run].pretraining
     if ours.budget is None or ours.steps == 0:

@@ -46,8 +46,10 @@ def held_out_splits(project: "Project", name: str) -> set[str]:
 
 
 def _of_source(source: Any, drawn: set[str]) -> set[str]:
-    """Return the held-out splits that a source may have. If the reader's files state their splits, these are the stated
-    splits; for all other files, they are `drawn`, the splits that the corpus draws at random.
+    """Return the held-out splits that a source may have.
+
+    If the source's options state the splits of its files, the result contains the stated splits. For files without a
+    stated split, the result contains `drawn`, the splits that the corpus draws at random.
     """
     if source.reader == "babylm":
         return _of_release(source)

@@ -25,7 +25,8 @@ STAR = "*"
 
 
 def with_rows_by_name(experiment: "Experiment", where: str, folder: Path) -> "Experiment":
-    """Return the experiment with a published row for each run whose name matches the pattern of the entry `*`.
+    """Return the experiment with a published row for each run whose name matches a pattern: the value of the entry `*`
+    under `published.rows`.
 
     Without this entry, the experiment is returned unchanged. `folder` is the configuration folder. Raises ConfigError
     for a pattern that matches no run.
@@ -68,7 +69,7 @@ def check_paper_tables(name: str, experiment: "Experiment", where: str, project:
 
 
 def check_published_rows(experiment: "Experiment", where: str) -> None:
-    """Raise ConfigError if `published` or `tests_against` names neither a run nor a baseline."""
+    """Raise ConfigError if a name in `published.rows` or `tests_against` names neither a run nor a baseline."""
     known = [*experiment.runs, *experiment.baselines]
     kind = "run or baseline" if experiment.baselines else "run"
     named = [("published.rows", model) for model in (experiment.published.rows if experiment.published else ())]

@@ -21,7 +21,9 @@ CONTENT = "preferences"
 
 
 def check_preferences(name: str, experiment: Experiment, where: str, project: "Project") -> None:
-    """Raise ConfigError, one line per problem, if runs, corpus and evaluations of a preference training do not fit."""
+    """Raise ConfigError, one line per problem, if runs, corpus and evaluations of a preference training do not fit each
+    other.
+    """
     tasks = {run: entry.pretraining.objective.task for run, entry in experiment.runs.items()}
     trained = {run: task for run, task in tasks.items() if trains(experiment.runs[run].pretraining)}
     pairs, problems = holds_only(project, experiment.corpus, CONTENT), Problems()

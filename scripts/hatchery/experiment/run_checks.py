@@ -26,7 +26,10 @@ INTERVAL = "evaluation_interval_steps"
 
 
 def check_experiment(name: str, experiment: Experiment, where: str, project: "Project") -> None:
-    """Check that the settings of every run fit each other, its model, its corpus and its paper. Raises ConfigError."""
+    """Check all runs and evaluations of an experiment. The settings of each run must fit each other. They must also fit
+    the run's model, and the experiment's corpus, track and published rows. Raises ConfigError with one line per
+    problem.
+    """
     problems = Problems()
     lengths = {}
     for task in experiment.finetuning.tasks:

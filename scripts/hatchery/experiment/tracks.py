@@ -131,8 +131,8 @@ def _other_text(experiment: "Experiment", project: "Project") -> Iterator[str]:
 
 
 def vocabularies_in(corpus: str, project: "Project", seen: frozenset[str] = frozenset()) -> list[tuple[str, str]]:
-    """Return (vocabulary, selection) for each vocabulary that depends on other text and determines the text of a
-    corpus.
+    """Return (vocabulary, selection) for each selection on which the text of a corpus depends, if the vocabulary is
+    drawn from another raw input than the selected text.
 
     Selections of windows are omitted, because their text does not depend on a vocabulary. `seen` are the corpora that
     the recursion has visited.

@@ -82,8 +82,8 @@ def _in_order(chain: Chain) -> list[str]:
 
 
 def _facts(node: Node) -> Mapping[str, Any]:
-    """Return time and software of a stage's run, from `provenance.json`; empty if this file is missing, or if it is
-    damaged, which `chain.problems` reports.
+    """Return time and software of a stage's run, from `provenance.json`. Empty if this file is missing or damaged;
+    `chain.problems` reports a damaged file.
     """
     assert node.path is not None
     try:
@@ -118,8 +118,10 @@ def _add_skeleton(crate: Crate, run: Run) -> None:
 
 
 def _add_node(crate: Crate, chain: Chain, node: Node) -> str:
-    """Add the entity of a node of the chain, and return the entity's identifier. The node is the manifest of a stage,
-    which is added with its outputs, a raw input, which is added with its files, or another file, which may be missing.
+    """Add the entity of a node of the chain, and return the entity's identifier.
+
+    The manifest of a stage is added with its outputs, and a raw input with its files. Any other node is a single file,
+    which may be missing.
     """
     if node.manifest is not None and node.path is not None:
         for output in node.manifest.outputs:

@@ -45,10 +45,10 @@ class ClusterJob:
 
 
 def plan(target: str, profile: str = "slurm", extra: Sequence[str] = ()) -> list[ClusterJob]:
-    """Return all jobs of `target` with a profile of the Slurm executor, sorted by name.
+    """Return all jobs that Snakemake plans for `target`, sorted by name. The profile must use the Slurm executor.
 
-    Planning uses the current folder. `extra` are further arguments of Snakemake. Raises PlanError if Snakemake cannot
-    plan `target`, if the profile has another executor, or if the Slurm plugin refuses the resources of a rule.
+    Snakemake plans in the current folder. `extra` are further arguments of Snakemake. Raises PlanError if Snakemake
+    cannot plan `target`, if the profile has another executor, or if the Slurm plugin refuses the resources of a rule.
     """
     arguments = ["--profile", profile, "--dry-run", *extra, "--", target]
     with opened(arguments) as (parsed, api):
@@ -155,8 +155,8 @@ def problems(jobs: Sequence[ClusterJob]) -> list[str]:
 
 
 def _problem(line: Sequence[str], partitions: dict[str, tuple[str, str]]) -> str:
-    """Test an `sbatch` command with Slurm, and return the reason why Slurm would not run the job; empty if Slurm
-    would.
+    """Test an `sbatch` command with Slurm, and return the reason why Slurm would not run the job. Return an empty text
+    if Slurm would run the job.
     """
     tested = _ask([*line, "--test-only", "--wrap=true"])
     if tested.returncode != 0:

@@ -136,8 +136,7 @@ def shards_on_disk(manifest: Path) -> ShardsOnDisk | None:
 
 
 def planned_at(run: PretrainSettings, per_sequence: FlopsPerSequence, pace: float) -> PretrainSettings:
-    """Return the settings of a run, in which a budget in minutes is replaced by the number of steps that the budget
-    allows.
+    """Return the settings of a run. The number of steps that a budget in minutes allows replaces this budget.
 
     `pace` is the speed in FLOPs per second. Settings without a budget in minutes are returned unchanged.
     """
@@ -215,7 +214,8 @@ def development_flops(plan: StepPlan, first_step: int, per_sequence: FlopsPerSeq
 def evaluations(run: TrainingSettings, first_step: int = 0) -> int:
     """Return the number of evaluations on development text after `first_step`.
 
-    A run is evaluated after each interval, after the last step, and at the early steps that the objective requests.
+    A run is evaluated after every `evaluation_interval_steps` steps, after the last step, and at the early steps that
+    the objective requests.
     """
     interval = run.evaluation_interval_steps
     early = [

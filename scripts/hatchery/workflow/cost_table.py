@@ -63,7 +63,7 @@ def cost_html(settings: CostSettings, costs: Sequence[RunCost]) -> str:
 
 
 def _labelled(settings: CostSettings, costs: Sequence[RunCost]) -> list[RunCost]:
-    """Return the costs, each with the label of its run, if there is one, instead of the run's name."""
+    """Return the costs with the displayed names of the runs. If a run has a label, the label replaces its name."""
     labels = {run.name: run.label for run in settings.runs}
     return [dataclasses.replace(cost, run=labels[cost.run] or cost.run) for cost in costs]
 

@@ -1,7 +1,6 @@
-"""The text that `make show` prints: a rule as the Snakefile builds it from the record of its stage, and one of its
-jobs.
+"""The text that `make show` prints: a rule, and one job of this rule.
 
-The text is only printed; no job is run.
+The Snakefile builds the rule from the record of its stage. The text is only printed; no job is run.
 """
 
 import json

@@ -34,7 +34,7 @@ _MOST_FILES = 3
 
 @dataclass(frozen=True)
 class Cause:
-    """A reason why a job would run. Jobs of a rule that have an equal reason are counted."""
+    """A reason why a job would run. Equal reasons of a rule's jobs are counted together."""
 
     kind: str
     text: str

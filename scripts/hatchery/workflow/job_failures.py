@@ -120,8 +120,8 @@ def how_it_ended(exception: str, report: str) -> tuple[str, str]:
 
 
 def _ending(found: re.Match[str] | None) -> str:
-    """Return a description of the end of a command; "" if `found`, the match of `_STATUS` in an error message, is
-    None.
+    """Return a description of how a command ended. `found` is the match of `_STATUS` in an error message; for None,
+    return "".
     """
     if found is None:
         return ""

@@ -116,9 +116,8 @@ class JobLines(logging.Handler):
     def _without_event(self, record: logging.LogRecord, text: str) -> str:
         """Return the text of a log record that has no job event; empty if the record is not shown.
 
-        Records are shown that contain warnings, errors, messages on conda, the log's path, the id of Slurm's run, or
-        the message that no job needs to run. If the record reports a job's submission to Slurm, return the line of this
-        job.
+        Shown are: warnings; errors; messages on conda; the path of the log; the id of Slurm's run; the message that no
+        job needs to run. If the record reports a job's submission to Slurm, return the line of this job.
         """
         self._sends_to_slurm |= text.startswith(_SLURM_RUN)
         if (submitted := _SUBMITTED.match(text)) is not None:

@@ -41,8 +41,8 @@ from hatchery.workflow.result_paths import ResultPaths
 class SharedResult:
     """A result of an experiment that is stored by digest.
 
-    `names` contain the name of the suite or task to which the result belongs, or of the batch (a job for several suites
-    or tasks), if there is one.
+    `names` contain the name of the suite, task or batch to which the result belongs; `names` are empty for other
+    results. A batch is a job for several suites or tasks.
     """
 
     experiment: str
@@ -162,7 +162,7 @@ class Jobs:
     def storage_path(self, path: str) -> str:
         """Return the storage path of a file: the path by digest if experiments can share the file, otherwise `path`.
 
-        Raises ConfigError with the most similar name for an unknown experiment, model, suite or task.
+        Raises ConfigError, which suggests the most similar name, for an unknown experiment, model, suite or task.
         """
         return f"{self._result(path).folder}/manifest.json" if isinstance(path, ReadablePath) else path
 
@@ -207,8 +207,8 @@ class Jobs:
         return batch and self.storage_path(ReadablePath(path.experiment, "minimal_pairs_jobs", path.run, batch))
 
     def address(self, experiment: str, kind: str, **names: str) -> str:
-        """Return the folder name of a result, which `names` identify by run and, if needed, suite, task or batch (a job
-        for several suites or tasks).
+        """Return the folder name of a result. `names` identify the result: the run and, for some kinds of results, the
+        suite, task or batch. A batch is a job for several suites or tasks.
 
         The folder name of an evaluation begins with the suite, task or batch, and the folder name of a model with the
         corpus. Both folder names end with the digest.
@@ -236,7 +236,7 @@ class Jobs:
         return self._shared[path]
 
     def checkpoints(self, experiment: str, run: str) -> dict[str, str]:
-        """Return the manifests of a run's milestones after numbers of words, by name of the milestone.
+        """Return the manifests of the milestones that a run saves at word counts, by name of the milestone.
 
         If the run continues other runs, the milestones of those runs are included.
         """
@@ -250,8 +250,8 @@ class Jobs:
         return f"{trained}/{milestone_place(milestone.milestone)}"
 
     def _model_address(self, experiment: str, kind: str, run: str) -> str:
-        """Return the address (name of the folder) of the model, trained or external, to which a result of the kind
-        `kind` belongs.
+        """Return the address (name of the folder) of the model to which a result of the kind `kind` belongs. The model
+        is trained or external.
         """
         known = self.project.experiment(experiment).baselines
         if (milestone := self.project.milestones(experiment).get(run)) is not None:
@@ -265,8 +265,8 @@ class Jobs:
     # Names -----------------------------------------------------------------------------------------------------------
 
     def learn_names(self, experiments: Iterable[str]) -> None:
-        """Record the addresses (names of folders) of all results of these experiments, with experiment, run and so on,
-        so that `names` finds these by address.
+        """Record, for all results of these experiments, the names (experiment, run and so on) that belong to each
+        address (name of a folder). `names` then finds the names by address.
         """
         for experiment in experiments:
             made = self.results.models(experiment), self.results.evaluations(experiment)

@@ -133,8 +133,8 @@ def frozen_configuration(folder: str | Path, is_main_process: bool, may_write: b
 
 
 def _files(folder: str | Path) -> dict[Path, bytes]:
-    """Return the contents of a configuration's files by path, including the files of the shipped configuration on which
-    it is based.
+    """Return the contents of the files of a configuration by path. If missing files are read from the shipped
+    configuration, the files of the shipped configuration are included.
     """
     found = _files_in(Path(folder))
     shipped = shipped_for(Path(folder))
@@ -159,8 +159,8 @@ def open_workflow(folder: str | Path, call: Any = None, is_main_process: bool = 
     """Return the rules of the project that is configured in `folder`.
 
     `call` contains settings from Snakemake's command line (`ConfigSettings`). The main configuration is checked
-    immediately, and each experiment when it is first used. If `may_write` is false, no files are written, except for
-    links to shipped tables, and except for specifications of jobs in the process of a single cluster job.
+    immediately, and each experiment when it is first used. If `may_write` is false, only two kinds of files are
+    written: links to shipped tables and, in the process of a single cluster job, specifications of jobs.
     """
     if is_main_process:
         link_tables(Path(folder))

@@ -33,7 +33,7 @@ def watch_stale_results(workflow: Any, dry_run: bool) -> None:
     """Report stale results at the end of this Snakemake call.
 
     If a result was altered, or the content of an input has changed since a finished result was made from the input, the
-    call ends with status 1; a dry run does not.
+    call ends with status 1. The status of a dry run does not change.
     """
     if dry_run:
         atexit.register(report_stale_results, workflow)
