@@ -125,7 +125,7 @@ def core_ratio(size: tuple[int, ...], dtype: torch.dtype, positions: bool, train
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, default=1, help="CPU threads of torch")
+    parser.add_argument("--threads", type=int, default=1, help="number of CPU threads of torch")
     parser.add_argument(
         "--repetitions",
         type=int,

@@ -51,7 +51,12 @@ Scorer = Callable[[Sequence[Item]], list[float]]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", choices=SIZES, default="small")
-    parser.add_argument("--items", type=int, default=200, help="sentence pairs per suite; fewer items with choices")
+    parser.add_argument(
+        "--items",
+        type=int,
+        default=200,
+        help="number of sentence pairs per suite; suites of items with choices have fewer items",
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 64], help="batch sizes of lm-evaluation-harness")
     arguments = parser.parse_args()
@@ -172,7 +177,10 @@ def with_one_bos(base: Any) -> Any:
 
 @torch.inference_mode()
 def plain(network: Any, tokenizer: Any, one: Candidate) -> float:
-    """Score one text: a forward pass, log-probabilities of the whole vocabulary, the sum after the prompt."""
+    """Return the score of one text: the sum of the log-probabilities of all tokens after the prompt.
+
+    The log-probabilities of the whole vocabulary are computed at every position.
+    """
     whole = tokenizer.encode(one.text, add_special_tokens=False)
     given = len(tokenizer.encode(one.prefix, add_special_tokens=False)) if one.prefix else 0
     ids = torch.tensor([[tokenizer.bos_token_id, *whole]])

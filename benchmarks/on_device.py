@@ -97,8 +97,10 @@ def devices(folder: Path) -> Counter[tuple[str, str]]:
 
 
 def beside(folder: Path, cpu: Path, experiment: str, failed: str) -> Iterator[tuple[str, bool]]:
-    """Yield (text, True unless the text reports a problem) pairs on an experiment: a heading, and a failure or the
-    table of compared values.
+    """Yield (text, True unless the text reports a problem) for each text on an experiment.
+
+    The texts are a heading, the reason why the run did not finish, if there is one, and the table of compared values.
+    If a summary is missing, a message replaces the table.
     """
     yield f"\n## {experiment}: {EXPERIMENTS.get(experiment, '')}\n", True
     if failed:
@@ -123,7 +125,10 @@ def main() -> None:
     parser.add_argument("--experiments", nargs="+", default=list(EXPERIMENTS))
     parser.add_argument("--device", default="cuda")
     parser.add_argument(
-        "--folder", type=Path, default=Path("on_device"), help="folder of the results; a second call continues in it"
+        "--folder",
+        type=Path,
+        default=Path("on_device"),
+        help="folder of the results; a second call continues in this folder",
     )
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--minutes", type=float, default=60.0, help="time limit of all experiments together (minutes)")

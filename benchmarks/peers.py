@@ -146,8 +146,8 @@ def loop_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
 
 
 def made_model(folder: Path, tiny: bool) -> tuple[dict[str, Path], list[str], list[str]]:
-    """Return manifests of an untrained masked and causal model with their exported folders, sentences, and texts. The
-    texts have 300 to 400 words.
+    """Return (manifests of a masked and of a causal model, sentences, texts). The models are untrained, and are also
+    exported. The texts have 300 to 400 words.
     """
     nouns, others = ("dogs", "cat", "house"), ("near", "like", "she", "of")
     words = ("the", "a", "old", "small", *nouns, "sleeps", "sleep", "chases", *others)

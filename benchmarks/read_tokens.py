@@ -42,7 +42,8 @@ def write_shards(
     vocabulary_size: int = VOCABULARY_SIZE,
     inputs: Mapping[str, Path] | None = None,
 ) -> Path:
-    """Write shards of documents of 10 to 20,000 tokens, half of them below `median`, with sentences of 1 to 30 tokens.
+    """Write shards of documents with 10 to 20,000 tokens, and with sentences of 1 to 30 tokens. Half of the documents
+    have fewer than `median` tokens.
 
     `inputs` are manifests that the manifest of the shards names as its inputs.
     """
@@ -70,7 +71,7 @@ def write_shards(
 
 
 def read_segments(segments: BabylmSegments, order: np.ndarray) -> int:
-    """Read the segments of `order` in batches, as examples do before masking; return the number of tokens."""
+    """Read the segments with the indices `order` in batches, as a training reads them; return the number of tokens."""
     read = 0
     for first in range(0, len(order), SEGMENTS_PER_BATCH):
         batch = order[first : first + SEGMENTS_PER_BATCH]

@@ -71,8 +71,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
     parser.add_argument("--threads", type=int, default=None)
-    parser.add_argument("--blimp", type=Path, help="archive or folder of BLiMP; evenly spaced pairs are scored")
-    parser.add_argument("--tokenizer", type=Path, help="tokenizer for --blimp")
+    parser.add_argument(
+        "--blimp",
+        type=Path,
+        help="archive or folder of BLiMP; its pairs at equal distances are scored instead of random pairs",
+    )
+    parser.add_argument("--tokenizer", type=Path, help="tokenizer of the pairs of --blimp")
     arguments = parser.parse_args()
     device = prepare_device(arguments.device, arguments.threads)
     pairs = random_pairs(arguments.pairs, arguments.vocabulary)

@@ -268,9 +268,11 @@ class Soak:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--minutes", type=float, default=60.0, help="after this time, no attempt is stopped any more")
+    parser.add_argument(
+        "--minutes", type=float, default=60.0, help="time (minutes) after which no attempt is stopped any more"
+    )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--folder", type=Path, help="keep everything in this folder, which must not exist yet")
+    parser.add_argument("--folder", type=Path, help="folder in which all files are kept; it must not exist yet")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="hatchery-soak-") as name:
         folder = arguments.folder or Path(name) / "soak"

@@ -102,7 +102,11 @@ def main() -> int:
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=["byte_bpe"])
     parser.add_argument("--vocabulary-size", type=int, default=16_384)
     parser.add_argument(
-        "--distinct", type=float, nargs="+", default=[5.0], help="values of the setting `spaceless_megabytes`"
+        "--distinct",
+        type=float,
+        nargs="+",
+        default=[5.0],
+        help="values of the setting `spaceless_megabytes` to measure",
     )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:

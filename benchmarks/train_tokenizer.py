@@ -54,7 +54,7 @@ def settings_of(kind: str, size: int) -> TokenizerSettings:
 
 
 def library(lines: list[str], settings: TokenizerSettings) -> Backend:
-    """Return a tokenizer with these settings, trained by the library alone."""
+    """Return a tokenizer with these settings that the library `tokenizers` has trained."""
     backend = untrained(settings)
     names = list(settings.special_tokens)
     trainer: trainers.Trainer

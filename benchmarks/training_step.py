@@ -1,11 +1,12 @@
-"""Tokens per second of a training step of the masked language model, forward and backward, against two baselines.
+"""Tokens per second of a training step (forward and backward) of LTG-BERT, compared with other models.
 
-`plain` is the same model, whose blocks compute the formulas as LTG-BERT's paper prints them (T x T x 2D position
-values; tests/modeling/plain_attention.py); `bert` is a BERT of `transformers` with the same number of parameters per
-layer, which computes logits at all positions; `gpt` is Hatchery's GPT-BERT of the same sizes. All models alternate in
-one process; on the CPU, processor time is measured, which other jobs do not affect. The program fails if a speed-up is
-below its limit. `--table` compares only with `plain`, at the sizes of the smaller published models in fp32 and bf16,
-and also measures a large matrix product; the operations are counted from the model's definition.
+`ours` is Hatchery's LTG-BERT; `plain` is the same model, whose blocks compute the formulas as LTG-BERT's paper prints
+them (T x T x 2D position values; tests/modeling/plain_attention.py); `bert` is a BERT of `transformers` with the same
+number of parameters per layer, which computes logits at all positions; `gpt` is Hatchery's GPT-BERT of the same sizes.
+All models alternate in one process; on the CPU, processor time is measured, which other jobs do not affect. The program
+fails if the speed-up over `plain` is below its minimum. `--table` compares only with `plain`, at the sizes of the
+smaller published models in fp32 and bf16, and also measures a large matrix product; the operations are counted from the
+model's definition.
 
     python benchmarks/training_step.py [--precision bf16] [--tokens 512 4096] [--padding 0.3] [--device cuda]
     python benchmarks/training_step.py --table
@@ -311,15 +312,22 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
     parser.add_argument("--lengths", type=int, nargs="+", default=sorted(LIMITS))
-    parser.add_argument("--tokens", type=int, nargs="+", default=[1024], help="positions per batch, padding included")
-    parser.add_argument("--layers", type=int, default=2, help="at length 512, the plain model needs 3 GiB per layer")
+    parser.add_argument(
+        "--tokens", type=int, nargs="+", default=[1024], help="number of positions per batch, including padding"
+    )
+    parser.add_argument(
+        "--layers",
+        type=int,
+        default=2,
+        help="number of layers; at length 512, each layer of the plain model needs 3 GiB",
+    )
     parser.add_argument("--padding", type=float, default=0.0, help="share of padding in a batch, up to 0.5")
-    parser.add_argument("--threads", type=int, default=1, help="CPU threads of torch")
+    parser.add_argument("--threads", type=int, default=1, help="number of CPU threads of torch")
     parser.add_argument(
         "--repetitions", type=int, default=3, help="number of steps per measurement; the minimum of their times counts"
     )
     parser.add_argument("--table", action="store_true", help="print only the table of the smaller published models")
-    parser.add_argument("--no-memory", action="store_true", help="do not compare the memory")
+    parser.add_argument("--no-memory", action="store_true", help="do not measure the peak memory")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     if arguments.table:

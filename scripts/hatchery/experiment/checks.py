@@ -148,7 +148,9 @@ def check_tokenizer(name: str, tokenizer: TokenizerFile, where: str, project: "P
 
 
 def check_task(name: str, task: TaskFile, where: str, project: "Project") -> None:
-    """Raise ConfigError if keys of a task contradict each other, or if a transfer task lacks the key `transfer`."""
+    """Raise ConfigError if keys of a task contradict each other, or if one of its `transfer_tasks` lacks the key
+    `transfer`.
+    """
     from hatchery.evaluation.tasks.checks import check_task as check_settings
 
     try:

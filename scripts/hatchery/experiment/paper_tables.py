@@ -125,8 +125,8 @@ def _rows_of_miniature(rows: Mapping[str, str], models: Iterable[str], swept: Ma
 
 
 def published_files(project: "Project", name: str) -> list[str]:
-    """Return the paths of the tables of published values, for the papers that an experiment or a study's experiments
-    replicate.
+    """Return the paths of the tables of published values for the papers that an experiment, or the experiments of a
+    study, replicate.
     """
     chosen = [project.experiment(part).published for part in project.members(name)]
     papers = dict.fromkeys(block.paper for block in chosen if block is not None)

@@ -173,7 +173,7 @@ class WrittenBlocks:
         return document
 
     def is_inline(self, kind: str, name: str) -> bool:
-        """Return True if a configuration block is inline in the experiment of its name.
+        """Return True if a configuration block is inline in the experiment of the same name.
 
         Raises ConfigError if the block also has a file.
         """

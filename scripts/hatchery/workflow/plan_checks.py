@@ -1,9 +1,9 @@
 """Checks before the first job, which report all known problems of the targets at once.
 
 An unknown target is reported with the most similar known target, instead of Snakemake's "No rule to produce". Then all
-configuration files (experiment, corpus, suite, ...) on which the targets depend are checked, and the files of suites
-and tasks whose data is on this machine. After an invalid configuration file, the check continues with the other files.
-In this module, a block is a configuration file or an inline definition; kind and name identify the block.
+configuration files (experiment, corpus, suite, ...) on which the targets depend are checked. The data of suites and
+tasks is also checked if the data is on this machine. After an invalid configuration file, the check continues with the
+other files. In this module, a block is a configuration file or an inline definition; kind and name identify the block.
 """
 
 import fnmatch

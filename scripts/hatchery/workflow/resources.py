@@ -1,10 +1,10 @@
 """Resources of jobs: processors, memory, run time, GPUs, and the partition of a cluster.
 
 `job_resources` is a pure function of the stage's record, the section `cluster` of the configuration, the job's threads
-and estimated run time, and the attempt. The names of resources are those that Snakemake's Slurm executor reads; a
-resource that a job must not request is absent. The combinations of resources that the executor accepts for pretraining
-were found by running it (`tests/workflow/planning/test_sbatch_lines.py`). `Resources` computes the resources of a
-project's jobs. No result depends on resources, so Snakemake does not record them.
+and estimated run time, and the attempt. The names of resources are those that Snakemake's Slurm executor reads;
+resources that a job must not request are left out. The combinations of resources that the executor accepts for
+pretraining were found by running it (`tests/workflow/planning/test_sbatch_lines.py`). `Resources` computes the
+resources of a project's jobs. No result depends on resources, so Snakemake does not record them.
 """
 
 import math
@@ -158,8 +158,8 @@ class Resources:
     def of_rule(self, name: str) -> Mapping[str, Resource | Callable[..., Resource]]:
         """Return the `resources` of a stage's rule: constants, or functions of wildcards and attempt.
 
-        A resource that the job must not request is absent. Only resources that grow with the attempt are functions, so
-        that dry runs of many jobs are fast.
+        Resources that the job must not request are left out. Only resources that grow with the attempt are functions,
+        so that dry runs of many jobs are fast.
         """
         record = stage_of(name)
         first = job_resources(record, self._cluster, JobFacts(self.threads(record.threads)))

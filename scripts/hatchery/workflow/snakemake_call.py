@@ -39,8 +39,8 @@ def prepare_call(workflow: Any, names_of: "NamesOf") -> None:
 
 
 def begin_jobs(dag: Any) -> None:
-    """Prepare Snakemake for the jobs of a run: forward interrupts to jobs, start local jobs without a rate limit, and
-    avoid an error of the final cleanup.
+    """Prepare Snakemake for the jobs of a run. Snakemake then forwards interrupts to jobs, starts local jobs without a
+    rate limit, and ignores an error in its final cleanup.
 
     `dag` is the complete plan.
     """
