@@ -40,10 +40,10 @@ class Row:
     tokens_per_second: float | None = None
     milliseconds: float | None = None
     flops_per_second: float | None = None
-    """Operations of the model per second, from which the share of the large product is computed."""
+    """Operations of the model per second, from which the share of the large product's speed is computed."""
     peak_gib: float | None = None
     pairs: int | None = None
-    """Minimal pairs that were scored."""
+    """Number of scored minimal pairs."""
     remark: str = ""
 
 
@@ -57,7 +57,7 @@ class Sizes:
     step_tokens: int
     repetitions: int
     product: int
-    """Rows of the square matrices of the large product."""
+    """Number of rows of the square matrices of the large product."""
     compiler: str
     """Backend of torch.compile."""
     loop_steps: int

@@ -1,4 +1,4 @@
-"""Run the demo and miniatures on a GPU and compare the results with those of a CPU, to test every GPU code path.
+"""Run the demo and miniatures on a GPU and compare the results with a CPU's results, to test every GPU code path.
 
 In a separate folder, with links to this checkout's code and a copy of its configuration, Snakemake makes the summary
 and the exported models of each experiment on the device.

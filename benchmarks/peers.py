@@ -50,8 +50,8 @@ Row = tuple[str, str, float | str]
 
 
 def ratio(peer: Callable[[], object], ours: Callable[[], object], repetitions: int) -> float:
-    """Return the minimal processor time of `peer` divided by that of `ours`. The two functions alternate, and the first
-    repetition does not count.
+    """Return the minimal processor time of `peer` divided by the minimal processor time of `ours`. The two functions
+    alternate, and the first repetition does not count.
     """
     best = {peer: float("inf"), ours: float("inf")}
     for repetition in range(repetitions + 1):

@@ -4,7 +4,7 @@ The baseline is the loop of the published scorers. The masked copies of both sen
 the shorter sentence is padded. Log-probabilities of the whole vocabulary are computed at every position. A second
 baseline makes one call per masked row. The program prints pairs per second, the ratios of CPU times and of wall times,
 the largest difference of a score, and the ratio of the numbers of multiplications. The exit status is 1 if a decision
-differs or a ratio is below the limit for its model size.
+differs, or if the speed-up is below the minimum for the model size.
 
 The encoder's work for different masked rows cannot be shared exactly. Hatchery saves work in the product with the
 vocabulary, in the products with the last layer's weights, and in exponentials of a whole vocabulary. It also saves
@@ -12,7 +12,8 @@ padding, repeated rows and the overhead of small calls. The time in bf16 is the 
 screened`; the second pass scores some of the items again.
 
 Sentences are random ids with the lengths and the pairing of BLiMP (mean 10.4 tokens, 17 % of the pairs of unequal
-length; docs/papers/babylm-evaluation.md, "Cost of scoring"), or those of a given archive with a given tokenizer.
+length; docs/papers/babylm-evaluation.md, "Cost of scoring"), or the sentences of a given archive, encoded with a given
+tokenizer.
 """
 
 import argparse

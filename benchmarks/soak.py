@@ -1,6 +1,6 @@
 """Check that a training that is stopped 200 times at random moments gives the same bytes as an undisturbed training.
 
-The training is that of a tiny GPT-BERT. It uses all features that a checkpoint must store: both kinds of sequences, an
+A tiny GPT-BERT is trained. The training uses all features that a checkpoint must store: both kinds of sequences, an
 average of the weights, growing batches, longer sequences at the end, milestones, a kept training state, and
 measurements of the development loss. `--seed` determines signals and moments; the machine's speed determines the
 training's progress at these moments. Every attempt is stopped. Three properties of each stop are drawn:

@@ -47,7 +47,7 @@ TABLE = ((192, 12, 16), (192, 12, 64), (384, 12, 16), (384, 12, 32), (768, 4, 16
 
 @dataclass(frozen=True)
 class Width:
-    """The sizes that all layers of a model share; by default those of the base model."""
+    """The sizes that all layers of a model share; by default, the sizes of the base model."""
 
     vocabulary: int = 16384
     hidden: int = 768

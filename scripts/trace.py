@@ -47,8 +47,8 @@ def selectors_given(arguments: argparse.Namespace) -> dict[str, str | None]:
 def select(
     rows: Sequence[SummaryRow], wanted: Mapping[str, str | None], number: int | None, where: str
 ) -> list[SummaryRow]:
-    """Return the rows that have all values in `wanted` (None allows any value); if `number` is given, only row
-    `number`.
+    """Return the rows that match `wanted`, the required values by column; None allows any value. If `number` is given,
+    return only row `number`.
 
     Raises EvaluationError if `number` is not the number of a row, or if no row has all values. For a value that does
     not occur, the error suggests the most similar value.

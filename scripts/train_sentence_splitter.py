@@ -86,7 +86,7 @@ class Recipe(Settings):
 
 
 class SortedTrainer(PunktTrainer):
-    """NLTK's trainer with sorted word types. NLTK's own order is that of a set, which depends on the hash seed."""
+    """NLTK's trainer with sorted word types. NLTK itself uses the order of a set, which depends on the hash seed."""
 
     def _unique_types(self, tokens: list[PunktToken]) -> list[str]:
         return sorted(super()._unique_types(tokens))

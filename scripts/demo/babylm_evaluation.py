@@ -1,7 +1,7 @@
 """Zero-shot tasks and GLUE of BabyLM 2026 in the generated language: a full and a fast version, with few rows per file.
 
-The layout is that of the organisers' files (docs/papers/babylm-2026.md, "Zero-shot tasks"). The correct answer of an
-item follows from its context: the place where a person found a thing, the box to which a thing was moved, or the
+The files have the layout of the organisers' files (docs/papers/babylm-2026.md, "Zero-shot tasks"). The correct answer
+of an item follows from its context: the place where a person found a thing, the box to which a thing was moved, or the
 category of a thing.
 """
 

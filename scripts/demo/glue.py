@@ -120,7 +120,8 @@ def _schema(draw: Draw) -> tuple[str, list[tuple[str, bool]]]:
 
 @grouped("text")
 def wsc(draw: Draw, group: int) -> list[TaskRow]:
-    """Return rows with a text, whose label is 1 if the pronoun (span 2) refers to the name (span 1), otherwise 0.
+    """Return rows with a text. The label of a row is 1 if the pronoun (span 2) refers to the name (span 1), otherwise
+    0.
 
     Spans are indices of whitespace-separated words.
     """

@@ -73,8 +73,9 @@ def evaluate(
     the path in config.yaml is used. Other `settings` are keys of the suite's file, such as `pairs_per_paradigm=100`;
     for a task, only `protocol` and `head_options` are allowed.
 
-    If `device` is None, a folder is evaluated on a GPU if there is one, and a module on the device of its parameters.
-    `architecture` is only needed if neither the model nor the folder of its tokenizer determines the architecture.
+    If `device` is None, a module is evaluated on the device of its parameters. A folder is then evaluated on a GPU, if
+    there is one. `architecture` is only needed if neither the model nor the folder of its tokenizer determines the
+    architecture.
 
     Raises HatcheryError with one line. ConfigError is raised for wrong settings and for an unknown suite; it suggests
     the most similar name of a suite. EvaluationError, which names file and line, is raised for wrong data. The errors
@@ -169,8 +170,8 @@ def _prepared(
 ) -> tuple[torch.device, EvaluationRuntime]:
     """Return the device and the runtime settings of an evaluation.
 
-    If `device` is None, a module is evaluated on the device of its parameters, and any other model on the device that
-    `auto` selects.
+    If `device` is None, a module is evaluated on the device of its parameters. Any other model is then evaluated on the
+    device that `auto` selects.
     """
     own = opened.network if isinstance(model, nn.Module) and not isinstance(opened, Checkpoints) else None
     wanted: DeviceName = device or ("auto" if own is None else "cpu")

@@ -213,7 +213,7 @@ def _trained_module(model: nn.Module | MakeModule, folder: Path, tokens: Path) -
 
 
 def _checked_folder(folder: Path) -> Path:
-    """Return the absolute path of `folder`. Raises ConfigError if the folder contains files, but not those of a
+    """Return the absolute path of `folder`. Raises ConfigError if the folder contains files, but is not the folder of a
     training.
     """
     folder = folder.resolve()

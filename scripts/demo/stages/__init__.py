@@ -1,1 +1,1 @@
-"""The stage of the package `demo`, which writes the generated demo data."""
+"""The stage that writes the generated demo data."""

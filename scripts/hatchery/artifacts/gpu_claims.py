@@ -128,8 +128,8 @@ def _own_folder(folder: Path) -> int:
 def _lock_gpu(own: int, name: str, place: int | None) -> list[int]:
     """Lock a GPU and return the descriptors of the lock files; empty if other jobs hold the lock.
 
-    If `place` is None, the whole GPU is locked, otherwise the slot with this index. `own` is the descriptor of the
-    folder of lock files.
+    If `place` is None, the whole GPU is locked; otherwise, the slot with the index `place` is locked. `own` is the
+    descriptor of the folder of lock files.
     """
     whole = _lock(own, f"{name}.lock", fcntl.LOCK_EX if place is None else fcntl.LOCK_SH)
     if whole is None or place is None:

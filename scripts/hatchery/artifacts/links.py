@@ -143,8 +143,8 @@ def hold_root(storage_root: str | Path | None, here: str | Path = ".") -> None:
     """Reserve `storage_root` for this checkout until this process ends.
 
     Without the reservation, two checkouts would overwrite each other's files. Raises ConfigError if a process of
-    another checkout has reserved `storage_root`. A second run in this checkout is not an error here, because Snakemake
-    reports a second run. On a file system without locks, nothing is reserved.
+    another checkout has reserved `storage_root`. For a second run in this checkout, no error is raised, because
+    Snakemake reports the second run. On a file system without locks, nothing is reserved.
     """
     if storage_root is None:
         return

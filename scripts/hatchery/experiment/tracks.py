@@ -269,8 +269,8 @@ def _key_of_others(project: "Project", run: Origin) -> str:
 
 
 def _increment(project: "Project", run: Origin, key: str) -> float | None:
-    """Return the words or epochs (`key`) of a run's budget minus those of its initial model's budget; None if a budget
-    is unknown.
+    """Return the words or epochs (`key`) of a run's budget minus the words or epochs of its initial model's budget;
+    None if a budget is unknown.
     """
     before = trained_before(project, run.experiment, run.run, run.seed)
     own = _budgeted(project, run, key)

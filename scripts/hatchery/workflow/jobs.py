@@ -278,8 +278,8 @@ class Jobs:
         """Return the results with these addresses (names of folders) that this Snakemake call has requested, in the
         order of the requests.
 
-        `model` is the address of the model, `address` that of an evaluation; without `address`, the result is the
-        model.
+        `model` is the address of the model, and `address` is the address of an evaluation. Without `address`, the
+        result is the model.
         """
         return self._at.get((model, address) if address else (model,), [])
 

@@ -189,9 +189,9 @@ class Resources:
     def command(self, record: Stage, resources: Any) -> str:
         """Return the beginning of the command of a stage's job with these resources.
 
-        Unless `compute.device` is `cpu`, the command of a job that uses a model first reserves GPUs. A pretraining in a
-        Slurm job reserves none, because Slurm has assigned GPUs to it. The command of a pretraining starts one process
-        per GPU.
+        Unless `compute.device` is `cpu`, the command of a job that uses a model first reserves GPUs. The command of a
+        pretraining in a Slurm job reserves no GPUs, because Slurm has assigned GPUs to the job. The command of a
+        pretraining starts one process per GPU.
         """
         script = f"{program('run.py')} {record.name}"
         if record.runs_on == "gpus":

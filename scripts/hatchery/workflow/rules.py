@@ -134,8 +134,8 @@ class Rules:
         return ancient(path) if self.raw_files.are_the_same(path) or self._reads_the_same(path, made) else path
 
     def _reads_the_same(self, path: str, made: Path) -> bool:
-        """Return True if the raw input with the manifest `path` has changed, but not those of its files that were read
-        to compute `made`.
+        """Return True if the raw input with the manifest `path` has changed, but those files of the raw input that were
+        read to compute `made` are unchanged.
         """
         if (changed := self.raw_files.changed(path, made)) is None:
             return False

@@ -58,8 +58,8 @@ def begin_jobs(dag: Any) -> None:
 
 
 def _start_jobs_at_once(workflow: Any) -> None:
-    """Disable Snakemake's limit of 100 started jobs per second, unless the user has set another limit or jobs are
-    submitted to a cluster.
+    """Disable Snakemake's limit of 100 started jobs per second. The limit is not changed if the user has set another
+    limit, or if jobs are submitted to a cluster.
 
     With the limit, Snakemake repeats the choice of the next jobs one second after each choice, as long as a job waits.
     Each finished job causes a further choice. So the number of choices per second, each in a new thread, grows with
