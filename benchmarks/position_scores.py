@@ -19,7 +19,8 @@ from hatchery.modeling.ltg.attention import DisentangledSelfAttention
 from hatchery.modeling.relative_positions import PositionIndices
 
 ScoresOf = Callable[[DisentangledSelfAttention, Tensor, Tensor, Tensor, PositionIndices], Tensor]
-"""`DisentangledSelfAttention._position_scores`, computed from queries and keys [B, H, T, d] and the normalised table."""
+"""`DisentangledSelfAttention._position_scores`, computed from queries and keys [B, H, T, d] and the normalised table.
+"""
 
 
 def skewed(

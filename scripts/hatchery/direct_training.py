@@ -119,12 +119,13 @@ def train(
     document, or only copies of one document, no development text is held out, and a line on standard error reports
     this. If `corpus` contains `split`, CorpusError is raised instead.
 
-    `model` is a name in `config/models/`, a YAML file or a mapping of the keys of such a file. It may also be your own
-    module, or a function that returns a module for a vocabulary size (`training.own_model` describes the interface).
-    `tokenizer` is a name in `config/tokenizers/`, a YAML file or a mapping of the keys of such a file, or the folder of
-    a trained tokenizer or model. `corpus` contains keys of a corpus file, such as `split`, and `options` of the reader
-    `plain_text`. `settings` are keys of `pretraining` (docs/pretraining.md): `steps` or `budget`, `objective`,
-    `optimizer` and so on. `runtime` contains keys of `compute`. `watchers` observe the training (docs/extending.md).
+    `model` is a name in `config/models/`, or a YAML file, or a mapping of the keys of such a file. `model` may also be
+    your own module, or a function that returns a module for a vocabulary size (`training.own_model` describes the
+    interface). `tokenizer` is a name in `config/tokenizers/`, or a YAML file, or a mapping of the keys of such a file,
+    or the folder of a trained tokenizer or model. `corpus` contains keys of a corpus file, such as `split`, and
+    `options` of the reader `plain_text`. `settings` are keys of `pretraining` (docs/pretraining.md): `steps` or
+    `budget`, `objective`, `optimizer` and so on. `runtime` contains keys of `compute`. `watchers` observe the training
+    (docs/extending.md).
 
     Ctrl-C saves a checkpoint and raises KeyboardInterrupt; the same call then continues the training. A call with other
     settings replaces the model. Raises HatcheryError with one line. For wrong settings, ConfigError names the key and

@@ -2,7 +2,8 @@
 
 A stage is a function (`stage.py`). The name and type of a parameter determine the argument:
 
-- `settings`: an object of the annotated settings class; if annotated as a mapping, the unchanged settings.
+- `settings`: an object of the annotated settings class. If the annotation is a mapping, the settings are passed
+  unchanged.
 - `run`: an object that collects the outputs for the manifest at `output` (`stage_run`).
 - `job`: settings and inputs as in the manifest, for a function that writes the manifest itself.
 - `output`: the path of the file to write, for stages without a manifest.

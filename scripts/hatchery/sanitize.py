@@ -43,7 +43,7 @@ def csv_cell(value: object) -> object:
 
 
 def csv_text(header: Sequence[str] | None, rows: Iterable[Sequence[object]], as_they_are: bool = False) -> str:
-    """Return the text of a CSV file with a header, whose lines end in line feeds; None is an empty field.
+    """Return the text of a CSV file with a header. Lines end in line feeds, and None becomes an empty field.
 
     If `header` is None, the text has no header and continues a file. Text that a spreadsheet would read as a formula is
     escaped. If `as_they_are` is true, cells are not escaped, because a later stage reads the file.

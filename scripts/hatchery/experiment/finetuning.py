@@ -28,8 +28,8 @@ def resolve_protocol(
 ) -> ProtocolChoice:
     """Return all protocol settings of `task`; `where` is the experiment's file.
 
-    `metrics` are the task's metrics; None reads them from the project. Raises ConfigError for an unknown base and for
-    contradictory values.
+    `metrics` are the task's metrics. If `metrics` is None, the metrics are read from the project. Raises ConfigError
+    for an unknown base and for contradictory values.
     """
     own, of_task = finetuning.protocol, finetuning.tasks[task]
     place = f"{where}: finetuning.tasks.{task}"

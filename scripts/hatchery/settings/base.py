@@ -120,7 +120,7 @@ class Range:
 
     @property
     def bounds(self) -> dict[str, float]:
-        """Return the bounds that are set."""
+        """Return the bounds that are not None, by kind of bound (`ge`, `gt`, `le` or `lt`)."""
         return {name: bound for name in BOUNDS if (bound := getattr(self, name)) is not None}
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:

@@ -75,8 +75,10 @@ class ResultPaths:
         return {name: ReadablePath(experiment, "filled_sentences", name) for name in first.values()}
 
     def evaluations(self, experiment: str) -> dict[Result, str]:
-        """Return the manifests of all evaluations of an experiment, sorted by kind of evaluation, in the order in which
-        tables show the kinds, and within a kind by model.
+        """Return the manifests of all evaluations of an experiment.
+
+        The kinds of evaluation are in the order in which tables show the kinds. Within a kind, evaluations are sorted
+        by model.
         """
         block, runs = self.project.experiment(experiment), self.project.evaluated_runs(experiment)
         milestones = self.project.milestones(experiment).values()
