@@ -214,8 +214,8 @@ def aims(rows: list[Row], peak: float | None = None) -> str:
         f"a forward and backward pass at the short length reaches {_or_not(share, '.0f')} % of the "
         "product's speed (35)",
         f"its MFU is {_or_not(utilisation, '.0f')} % (27)",
-        f"ELC-BERT needs {_or_not(over('elc_short'), '.2f')} times the time of LTG-BERT (1.15)",
-        f"GPT-BERT needs {_or_not(over('gpt_short'), '.2f')} times the time of LTG-BERT (1.3)",
+        f"ELC-BERT needs {_or_not(over('elc_short'), '.2f')} times LTG-BERT's time (1.15)",
+        f"GPT-BERT needs {_or_not(over('gpt_short'), '.2f')} times LTG-BERT's time (1.3)",
         f"scoring all of BLiMP takes {_or_not(of_blimp('fp32, as the stage'), '.0f')} s in fp32 (60)",
         f"scoring all of BLiMP takes {_or_not(of_blimp('TensorFloat-32'), '.0f')} s in TensorFloat-32 (40)",
     ]

@@ -16,7 +16,7 @@ def test_the_peak_is_that_of_the_program_and_not_of_the_process_that_starts_it()
     small, _ = peak_memory([sys.executable, "-S", "-c", "pass"], os.environ)
     large, _ = peak_memory([sys.executable, "-S", "-c", "bytearray(b'1') * 100_000_000"], os.environ)
     assert len(held) == 400_000_000 and small < 50 and 95 < large - small < 110
-    with pytest.raises(RuntimeError, match="ended with 3"):
+    with pytest.raises(RuntimeError, match="ended with status 3"):
         peak_memory([sys.executable, "-S", "-c", "raise SystemExit(3)"], os.environ)
 
 
@@ -33,7 +33,7 @@ def test_a_tokenizer_of_generated_chinese_is_trained(
     monkeypatch.setattr(sys, "argv", ["spaceless", "--megabytes", "0.05", "--vocabulary-size", "300"])
     assert spaceless_tokenizer.main() == 0
     found = re.fullmatch(
-        r"chinese 0.05 MB, byte_bpe, distinct 5 MB, 300 entries: (\d+) MB, \d+ CPU s, "
+        r"chinese 0.05 MB, byte_bpe, spaceless_megabytes 5, 300 entries: peak memory (\d+) MB, \d+ CPU s, "
         r"(\d\.\d{4}) pieces per character, share of unknown pieces 0.0000\n",
         capsys.readouterr().out,
     )
