@@ -154,7 +154,9 @@ def test_a_model_whose_optimiser_was_not_kept_says_what_to_do(make_command: Make
 
 def test_as_many_steps_as_are_done_are_refused(make_command: Make, first: Any) -> None:
     text = refusal(make_command(steps=10, initialise_from={"take": "training"}, initial=first.output, **PLAIN))
-    assert "pretrain.steps: got 10, expected more than 10, the number of finished steps in the training state" in text
+    assert (
+        "pretraining.steps: got 10, expected more than 10, the number of finished steps in the training state" in text
+    )
 
 
 def test_a_run_that_goes_on_and_is_killed_ends_with_the_same_bits(make_command: Make, first: Any) -> None:

@@ -208,7 +208,7 @@ def test_the_job_refuses_teachers_that_cannot_predict_its_labels(train_here: Tra
     train_here("as_long", steps=1, sequence_length=64, **{**chosen, "teachers": [limited]})
     with pytest.raises(ConfigError, match="there are no teachers, expected the manifest of at least one model"):
         train_here("alone", distillation={"weight": 0.5})
-    with pytest.raises(ConfigError, match=r"but pretrain\.distillation is not set"):
+    with pytest.raises(ConfigError, match=r"but pretraining\.distillation is not set"):
         train_here("unasked", teachers=[teacher])
     with pytest.raises(
         ConfigError, match=r"distillation: got .*expected null with task translation, preference or sentence_pairs"

@@ -212,4 +212,4 @@ def test_two_processes_stop_at_the_same_step_with_the_same_weights(stopped: Any,
 @pytest.mark.slow
 def test_without_development_text_it_says_so_before_training(make_command: Make) -> None:
     command = make_command(RUNTIME, **{**WILD, "evaluation_sequences": 0})
-    assert "pretrain.early_stopping: expected a development split" in command.fail().strip().splitlines()[-1]
+    assert "pretraining.early_stopping: expected a development split" in command.fail().strip().splitlines()[-1]

@@ -44,7 +44,7 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
     chosen = settings.initialise_from
     if (chosen is None) != (initial is None):
         raise ConfigError(
-            f"initial_model is {initial}, but pretrain.initialise_from is {'not ' if chosen is None else ''}set"
+            f"initial_model is {initial}, but pretraining.initialise_from is {'not ' if chosen is None else ''}set"
         )
     if chosen is None or initial is None:
         return
@@ -52,7 +52,7 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
     check_vocabulary(made, read_manifest(tokenizer), "initial model")
     if chosen.step and not milestone_folder(initial.parent, step_name(chosen.step)).is_dir():
         raise ConfigError(
-            f"pretrain.initialise_from.step: got {chosen.step}, but {initial.parent}, trained for "
+            f"pretraining.initialise_from.step: got {chosen.step}, but {initial.parent}, trained for "
             f"{made.measures.get('steps')} steps, has no milestone of this step; expected the step of "
             "a milestone of this model"
         )
@@ -61,7 +61,7 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
         # Without a budget, `steps` includes the `done` steps of the initial model. A budget counts only later steps.
         if settings.budget is None and done >= settings.steps:
             raise ConfigError(
-                f"pretrain.steps: got {settings.steps}, expected more than {done}, the number of finished steps "
+                f"pretraining.steps: got {settings.steps}, expected more than {done}, the number of finished steps "
                 f"in the training state of {initial}: with `take: training`, `steps` includes these steps"
             )
 

@@ -116,9 +116,13 @@ def distilled(
 def check_teachers(settings: PretrainSettings, inputs: Inputs) -> None:
     """Raise ConfigError unless all teachers have the run's tokenizer and can predict the run's labels."""
     if settings.distillation is None and inputs.teachers:
-        raise ConfigError(f"teachers are {', '.join(map(str, inputs.teachers))}, but pretrain.distillation is not set")
+        raise ConfigError(
+            f"teachers are {', '.join(map(str, inputs.teachers))}, but pretraining.distillation is not set"
+        )
     if settings.learns_from_teachers and not inputs.teachers:
-        raise ConfigError("pretrain.distillation: there are no teachers, expected the manifest of at least one model")
+        raise ConfigError(
+            "pretraining.distillation: there are no teachers, expected the manifest of at least one model"
+        )
     if not settings.learns_from_teachers:
         return
     longest = max(StepPlan(settings.planned()).lengths, default=settings.sequence_length)

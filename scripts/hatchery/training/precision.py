@@ -92,7 +92,7 @@ class LossScaler:
         self.good_steps = 0
         if self.scale / 2 < SMALLEST_SCALE:
             raise TrainingError(
-                "pretrain.precision: fp16 gradients are not finite although the loss is scaled by only "
+                "pretraining.precision: fp16 gradients are not finite although the loss is scaled by only "
                 f"{self.scale:g}: the model has diverged; lower the learning rate, lengthen the warm-up, or use bf16 "
                 "or fp32"
             )
@@ -182,7 +182,7 @@ def slow_arithmetic(precision: Precision, device: torch.device) -> str | None:
     if precision.name != "bf16" or device.type != "cpu" or computes_bf16_fast(device):
         return None
     return (
-        "pretrain.precision: this processor has no instructions for bf16 (AVX-512 BF16 or AMX) and computes it many "
+        "pretraining.precision: this processor has no instructions for bf16 (AVX-512 BF16 or AMX) and computes it many "
         "times as slowly as fp32; set precision: fp32"
     )
 

@@ -153,15 +153,15 @@ def spent_budget(settings: PretrainSettings, inputs: Inputs) -> Spending:
     if not shards.text_words or before is None:
         uncounted = inputs.initial if shards.text_words else inputs.tokens
         raise ConfigError(
-            f"pretrain.budget: {uncounted} contains no count of words, which a budget needs; make this result again, "
-            "or set `steps`"
+            f"pretraining.budget: {uncounted} contains no count of words, which a budget needs; make this result "
+            "again, or set `steps`"
         )
     if inputs.initial is not None:
         rule = word_count_of(read_manifest(inputs.initial).measures)
         if rule != shards.word_count:
             raise ConfigError(
-                f"pretrain.budget: the corpus of the initial model {inputs.initial} counts words by the rule {rule}, "
-                f"and the corpus of this run counts words by the rule {shards.word_count}; set the same `word_count` "
+                f"pretraining.budget: the corpus of the initial model {inputs.initial} counts words by the rule {rule}"
+                f", and the corpus of this run counts words by the rule {shards.word_count}; set the same `word_count` "
                 "in both corpora, or set `steps`"
             )
     most, first = most_words(settings.budget, shards.text_words, shards.text_bytes), 0

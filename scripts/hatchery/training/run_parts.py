@@ -208,7 +208,7 @@ def require_shares(smallest: int, batch_size: int, processes: int) -> None:
     """Raise ConfigError if the smallest batch has fewer sequences than there are processes."""
     if smallest < processes:
         raise ConfigError(
-            f"pretrain.batch_size: got {batch_size}, but the smallest batch then has {smallest} "
+            f"pretraining.batch_size: got {batch_size}, but the smallest batch then has {smallest} "
             f"{'sequence' if smallest == 1 else 'sequences'} for {processes} processes; raise batch_size, or use "
             "fewer processes"
         )

@@ -57,8 +57,8 @@ def run_watchers(
     if settings.early_stopping is not None:
         if development is None:
             raise ConfigError(
-                "pretrain.early_stopping: expected a development split and evaluation_sequences above 0, because the "
-                f"{objective.criterion.name} decides when to stop; give the corpus a "
+                "pretraining.early_stopping: expected a development split and evaluation_sequences above 0, because "
+                f"the {objective.criterion.name} decides when to stop; give the corpus a "
                 "development_fraction, or set early_stopping to null"
             )
         yield EarlyStopping(settings.early_stopping, development, objective.criterion, topology.is_first)
@@ -68,7 +68,7 @@ def run_watchers(
     if settings.divergences:
         if probed is None:
             raise ConfigError(
-                "pretrain.divergences: got true, expected a development split and evaluation_sequences above 0, "
+                "pretraining.divergences: got true, expected a development split and evaluation_sequences above 0, "
                 "because divergences are measured on development sequences"
             )
         yield Probe(DivergenceProbe(probed.batches, unigram()).score, logged)

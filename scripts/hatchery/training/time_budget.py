@@ -40,7 +40,8 @@ def timed_budget(
     assert settings.budget is not None
     if topology.world_size > 1:
         raise ConfigError(
-            f"pretrain.budget.minutes: got {topology.world_size} processes, expected one process; set `steps` instead"
+            f"pretraining.budget.minutes: got {topology.world_size} processes, expected one process; set `steps` "
+            "instead"
         )
     print(f"{name}: timing {TRIAL_STEPS} steps before training begins", file=sys.stderr, flush=True)
     seconds = _seconds_per_step(settings, options, inputs, topology, f"{name} (timed)", given)

@@ -83,7 +83,7 @@ def train_and_export(
     if (inputs.counts is not None) != (settings.output_bias.counts == "larger_corpus"):
         wanted = settings.output_bias.counts
         raise ConfigError(
-            f"counts: got {inputs.counts}, but `pretrain.output_bias.counts` is {wanted}; expected token shards if "
+            f"counts: got {inputs.counts}, but `pretraining.output_bias.counts` is {wanted}; expected token shards if "
             "this setting is `larger_corpus`, and None for any other value of this setting"
         )
     _check_inputs(inputs)

@@ -86,10 +86,11 @@ def most_words(budget: BudgetSettings, text_words: int, text_bytes: int | None =
     """
     if budget.corpus_words is not None and text_words > budget.corpus_words:
         raise ConfigError(
-            f"pretrain.budget.corpus_words: the text has {text_words:,} words, expected at most {budget.corpus_words:,}"
+            f"pretraining.budget.corpus_words: the text has {text_words:,} words, expected at most "
+            f"{budget.corpus_words:,}"
         )
     if budget.corpus_bytes is not None:
-        where = "pretrain.budget.corpus_bytes"
+        where = "pretraining.budget.corpus_bytes"
         if text_bytes is None:
             raise ConfigError(f"{where}: the bytes of the text were not counted; encode the corpus again")
         if text_bytes > budget.corpus_bytes:
@@ -99,7 +100,7 @@ def most_words(budget: BudgetSettings, text_words: int, text_bytes: int | None =
     most = min(budget.words_seen, int(budget.epochs * text_words))
     if most < NEARLY * budget.words_seen:
         raise ConfigError(
-            f"pretrain.budget.words_seen: got {budget.words_seen:,}, expected at most about {most:,}, "
+            f"pretraining.budget.words_seen: got {budget.words_seen:,}, expected at most about {most:,}, "
             f"which is budget.epochs ({budget.epochs:g}) times the {text_words:,} words of the text"
         )
     return most
@@ -139,7 +140,7 @@ def spend(
         guess = max(low + 1, aim if high == 0 else min(aim, high - 1))
     if low == first_step:
         raise ConfigError(
-            f"pretrain.budget.words_seen: got {most:,}, but the first step alone reads more than the "
+            f"pretraining.budget.words_seen: got {most:,}, but the first step alone reads more than the "
             f"{most - words_before:,} words that are left of this budget"
         )
     marks = {}
