@@ -131,7 +131,7 @@ if __name__ == "__main__":
     parser.add_argument(
         "--json",
         action="store_true",
-        help="print the manifests from the row to the raw files as JSON instead of a tree",
+        help="print the chain of manifests, from the row to the raw files, as JSON and not as a tree",
     )
     parser.add_argument("--verify", action="store_true", help="compare the outputs of all stages with their checksums")
     parser.add_argument("--verify-raw", action="store_true", help="compare the raw files with their checksums")

@@ -30,7 +30,9 @@ def main(arguments: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("experiment", help="name of an experiment with the key `hub` and exported models")
-    parser.add_argument("run", help="name of a folder in results/<experiment>/export/, made of run and seed")
+    parser.add_argument(
+        "run", help="name of a folder in results/<experiment>/export/, such as ltg_bert-s42 (run and seed)"
+    )
     parser.add_argument(
         "--upload", action="store_true", help="upload the files; without this option, the files are only listed"
     )

@@ -201,17 +201,17 @@ def order_matrix(
 ) -> OrderMatrix:
     """Compare all models, given one score per run; higher scores are better (see `run_scores`).
 
-    The reading "corrected" integrates exactly and applies Bonferroni's correction over the k (k - 1) cells: the
-    confidence of a cell is 1 - (1 - confidence) / comparisons.
+    `reading` names one of two methods. The method "corrected" integrates exactly and applies Bonferroni's correction
+    over the k (k - 1) cells: the confidence of a cell is 1 - (1 - confidence) / comparisons.
 
-    The reading "as_published" reproduces the package used for ELC-BERT. It evaluates quantiles on a grid of 0.005. With
+    The method "as_published" reproduces the package used for ELC-BERT. It evaluates quantiles on a grid of 0.005. With
     k (k - 1) / 2 pairs, the confidence of a cell is confidence + (1 - confidence) / pairs, which is lower for more
     pairs (docs/papers/elc-bert.md, "Significance").
 
     For two models, "as_published" corrects nothing (one pair), but "corrected" counts two cells. `comparisons` replaces
     the number of comparisons, for example by the number in several matrices.
 
-    For few runs, the bounds are too low (see `OrderEstimate.bound`), with both readings. In simulated matrices of five
+    For few runs, the bounds are too low (see `OrderEstimate.bound`), with both methods. In simulated matrices of five
     equal models with nine runs each, some cell is below 0.5 in about 6 of 10 matrices ("corrected"), or in 9 of 10
     ("as_published"). Some cell is below 0.2 in 2 of 10 ("corrected"), or in 4 of 10 ("as_published"). Raises
     EvaluationError, naming the pair, for invalid scores, and ConfigError for invalid settings.

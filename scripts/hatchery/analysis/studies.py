@@ -1,4 +1,6 @@
-"""The analyses of a study or an experiment, with settings that are checked against experiments and published tables."""
+"""The analyses of a study or an experiment. Their settings are checked against the experiments and the published
+tables.
+"""
 
 from collections.abc import Iterable
 from functools import lru_cache

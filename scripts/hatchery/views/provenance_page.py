@@ -1,4 +1,5 @@
-"""The static provenance page of an experiment: summary rows with links to their manifests, down to the raw files.
+"""The static provenance page of an experiment: summary rows link to their manifests, and manifests link to their
+inputs, down to the raw files.
 
 The anchor of a summary row is `summary_rows.row_anchor`; the anchor of a manifest is `m-` and the first digits of its
 digest. Values that differ between repetitions of equal work (times, versions) are in one section at the end. Pages are

@@ -304,7 +304,7 @@ def _notes(settings: CostEffectivenessSettings, split: str, any_rows: bool) -> l
         notes.append(
             "Published logs: the perplexities that the authors logged, before rounding, and FLOPs by their "
             "code without the projection. All printed values follow from these numbers. The authors' "
-            "perplexity counts padding; ours does not. The steps to the largest H, L and E compare an untied "
+            "perplexity counts padding; ours does not. The pairs with the largest H, L and E compare an untied "
             "model with a tied model."
         )
     return notes

@@ -103,8 +103,9 @@ def regularised_starts(experiment: "Experiment") -> dict[str, RegularisedStart]:
     """Return the strength of the penalty and the number of steps with the penalty, by run, for all runs that start from
     a run with `unigram_penalty`, and for comparable runs without the penalty.
 
-    The comparable runs have equal settings, but do not start from another run; their values are 0, and they come first.
-    Empty if no run starts from a run with `unigram_penalty`.
+    A comparable run has the settings of a run that starts from a run with `unigram_penalty`, but does not start from
+    another run. Comparable runs have the values 0 and come first. Empty if no run starts from a run with
+    `unigram_penalty`.
     """
     found, compared, runs = dict[str, RegularisedStart](), [], experiment.runs
     for run, entry in runs.items():
