@@ -48,9 +48,7 @@ TOKENS_PER_WORD = 1.62
 # Estimated number of steps per minute, to plan a budget of minutes before the device is known.
 STEPS_PER_MINUTE = 60
 MOST_STEPS = 100_000_000
-"""Maximum number of steps, because a plan stores a number for each step. The numbers of steps in the reproduced papers
-are more than a thousand times smaller.
-"""
+"""Maximum number of steps, because a plan stores a number for each step. The papers' runs have far fewer steps."""
 WARMUP_FRACTION = 0.016
 EVALUATION_INTERVAL_STEPS = 500
 """Default number of steps between two evaluations of development text."""
@@ -67,9 +65,7 @@ class ScheduleSettings(Settings):
     warmup_fraction: Share = WARMUP_FRACTION
     """Share of the steps in which the learning rate rises to its peak."""
     final_fraction: Share = 0.1
-    """Learning rate at the end of the schedules `cosine` and `linear`, and at the start of a cooldown, as a share of
-    the peak.
-    """
+    """Learning rate, as a share of the peak, at the end of `cosine` and `linear`, and at the start of a cooldown."""
     cooldown_fraction: Share = 0.0
     """Share of the steps, at the end, in which the learning rate falls linearly from `final_fraction` to 0; 0 disables
     this cooldown.
@@ -175,9 +171,7 @@ class TrainingSettings(Settings):
     means of all processes, as in LTG-BERT's code.
     """
     divergences: bool = False
-    """Log the KL divergences of the model's predictions from the unigram, the uniform and the empirical
-    distribution.
-    """
+    """Log the KL divergences of the predictions from the unigram, the uniform and the empirical distribution."""
     bias_drift: bool = False
     """Log two distances of the output layer's bias: from its initial value, and from the unigram distribution."""
     evaluation_interval_steps: Count = EVALUATION_INTERVAL_STEPS

@@ -1,0 +1,62 @@
+"""Pages of studies and of many models: colours, legend, folded suites and groups of models."""
+
+import re
+from pathlib import Path
+
+import pytest
+from page_site import ROWS, Site, two_runs
+
+from hatchery.rendering.style import Style, model_styles
+from hatchery.typed import build
+from hatchery.views.page import compose_page
+from hatchery.views.page_settings import PageSettings
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """A site of two runs; tests may change its files."""
+    return two_runs(tmp_path)
+
+
+def test_on_the_page_of_a_study_models_have_the_colours_of_its_figures(site: Site) -> None:
+    site.write(ROWS)
+    inputs = site.page_inputs(parts={"a": site.page, "b": site.page})
+    runs = [{"name": f"{model}-s1", "model": model, "seed": 1} for model in ("a/other", "a/elc", "elc", "ltg")]
+    parts = {name: {"description": "", "corpus": "c"} for name in ("a", "b")}
+    page = site.results / "study.html"
+    settings = {"experiment": "demo", "description": "", "runs": runs, "parts": parts}
+    compose_page(build(PageSettings, settings), inputs, page)
+    colour = model_styles([run["model"] for run in runs], Style())["ltg"].colour
+    swatch = f'<span class="swatch" style="background: {colour}" aria-hidden="true"></span>'
+    text = page.read_text(encoding="utf-8")
+    assert f"{swatch}ltg</th>" in text
+    # Two runs are of the experiment `a`.
+    assert [text.count(f'>{name}</a></th><td class="words" data-label="corpus">c</td>') for name in "ab"] == [1, 1]
+    assert re.findall(r'data-label="pretrained models">(\d+)<', text) == ["2", "0"]
+
+
+def test_up_to_twelve_models_are_in_the_legend_and_up_to_fifteen_rows_of_a_suite_are_unfolded(site: Site) -> None:
+    def page(models: int, tasks: int) -> str:
+        rows = [f"m0,glue,t{task},accuracy_percent,60.0,1.0,2,0,,0,,,,," for task in range(tasks)]
+        site.write(rows)
+        runs = [{"name": f"m{model}-s1", "model": f"m{model}", "seed": 1} for model in range(models)]
+        settings = build(PageSettings, {"experiment": "demo", "description": "", "runs": runs})
+        compose_page(settings, site.page_inputs(), site.page)
+        return site.page.read_text(encoding="utf-8")
+
+    few, many = page(12, 15), page(13, 16)
+    assert few.count('<ul class="legend">') == 1 and few.count("m11</li>") == 1 and 'class="legend"' not in many
+    assert "<details open><summary><h3>glue" in few and "<details><summary><h3>glue" in many
+
+
+def test_averages_of_many_models_are_grouped_by_set_under_the_names_within_their_experiment(site: Site) -> None:
+    models = [f"s/m{number}" for number in range(5)]
+    site.write([f"{m},blimp,phenomenon_average,accuracy_percent,60.0,,1,0,,0,,,,,|,50.0" for m in models])
+    runs = [{"name": f"{model}-s1", "model": model, "seed": 1} for model in models]
+    sets = {"s/m0": "one", "s/m1": "two", "s/m2": "one"}
+    settings = {"experiment": "demo", "description": "", "runs": runs, "sets": sets}
+    compose_page(build(PageSettings, settings), site.page_inputs(), site.page)
+    text = site.page.read_text(encoding="utf-8").partition(">Main results</h2>")[2].partition("</section>")[0]
+    groups = [re.findall(r'<th scope="row">(.*?)</th>', group) for group in text.split("<tbody>")[1:]]
+    assert groups == [["blind guess", "s/m3", "s/m4"], ["m0", "m2"], ["m1"]]
+    assert re.findall(r'scope="rowgroup"[^>]*>\s*(\w+)', text) == ["one", "two"]
