@@ -146,7 +146,7 @@ class Work:
         return "measure_reading", {"settings": {"files": "*.csv"}, "source": source}
 
     def filling(self, texts: int) -> tuple[str, dict[str, Any]]:
-        """Filled sentences of documents with one text each."""
+        """Return the stage `fill_sentences` and its inputs: documents that contain one text each."""
         corpus = write_corpus(self.folder / f"filled{texts}/manifest.json", {"dev": lines(texts)})
         return "fill_sentences", {"settings": {}, "corpus": str(corpus)}
 

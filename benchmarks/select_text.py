@@ -119,7 +119,9 @@ def main() -> int:
         register_source("pages", pages, source)
         # Load the model before the measurement.
         pinned_splitter().punkt  # noqa: B018
-        print(f"{megabytes:.1f} MB of text, rules '{arguments.reading}', minimum CPU time of {arguments.rounds} rounds")
+        print(
+            f"{megabytes:.1f} MB of text, reading: {arguments.reading}, minimum CPU time of {arguments.rounds} rounds"
+        )
         for level, limit in LIMITS.items():
             times: dict[str, list[float]] = {"bare": [], "plain": [], "ours": []}
             # Alternate the three programs, so that other jobs slow all three equally.

@@ -279,7 +279,7 @@ if __name__ == "__main__":
         action="extend",
         type=named,
         metavar="NAME=PATH",
-        help="zip archive of the corpus NAME, which the file of --recipe lists; repeat the option for each corpus",
+        help="zip archive of the corpus NAME; the file of --recipe lists all names; repeat the option for each corpus",
     )
     parser.add_argument("--output", type=Path, default=MODEL_FOLDER, help="folder of the parameter files")
     run_command(main, parser)

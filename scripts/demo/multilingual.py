@@ -77,7 +77,7 @@ def multilingual_files(pairs: Mapping[str, list[Pair]], seed: int, documents: in
 
 
 def _documents(written: Callable[[str], str], language: str, seed: int, count: int) -> bytes:
-    """Return a table of documents with the ten columns of the released text."""
+    """Return a CSV table of generated documents, with the ten columns of BabyLM's released multilingual corpus."""
     rows = io.StringIO()
     table = csv.writer(rows, lineterminator="\n")
     names = "text doc-id category data-source script age-estimate license misc num-tokens language"

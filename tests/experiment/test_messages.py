@@ -198,7 +198,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "affine norms of the final model": (
             "hidden_size",
             "block_norm_affine: true\nhidden_size",
-            "block_norm_affine: got true, expected null, because the normalisation normformer",
+            "block_norm_affine: got true, expected null, because `normalisation: normformer`",
         ),
     },
     "config.yaml": {

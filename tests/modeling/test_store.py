@@ -155,7 +155,7 @@ IMPOSSIBLE = {
         ({"hidden_dropout_prob": 1.0}, "hidden_dropout_prob: got 1.0"),
         (
             {"block_norm_affine": True},
-            "block_norm_affine: got true, expected null, because the normalisation normformer",
+            "block_norm_affine: got true, expected null, because `normalisation: normformer`",
         ),
         (
             {"layer_weighting": "zero", "residual_scaling": True},

@@ -153,7 +153,7 @@ class AskedModel:
 
         Generation stops when the model predicts the end of the text or of the paragraph, after `most_tokens` tokens, or
         when the model's maximum input length is reached. Raises ConfigError unless `continues` is true, and
-        EvaluationError for a value that is not a text.
+        EvaluationError if `beginning` is not a text.
         """
         model = self._model
         if isinstance(model, ModuleModel):

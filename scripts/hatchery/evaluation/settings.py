@@ -249,10 +249,10 @@ class SuiteSettings(Settings):
             self.ties is None or is_2026,
             "ties",
             self.ties,
-            "null; another value requires the edition 2026 and neither `official` nor `counted_by`",
+            "null; other values need `edition: 2026`, and `official` and `counted_by` must not be set",
         )
         judged = self.unknown_tokens == "scored" or (is_2026 and not self.temperatures)
-        wanted = "scored; another value requires the edition 2026 without `official`, `counted_by` and `temperatures`"
+        wanted = "scored; other values need `edition: 2026`, without `official`, `counted_by` and `temperatures`"
         require(judged, "unknown_tokens", self.unknown_tokens, wanted)
         decides = self.format != "wug" and not self.temperatures and self.track is None
         wanted = "fp32 or tf32, because the format wug, `temperatures` and `track` report scores and not only decisions"

@@ -167,8 +167,8 @@ def _spread_rows(document: Document, bases: Mapping[str, str]) -> None:
 
 
 def _set_or_remove(tree: Document, path: tuple[str, ...], value: Any) -> None:
-    """Set a value at a path of keys. If the value is a mapping, remove the key instead; otherwise the keys of this
-    mapping would be merged into runs that have another value.
+    """Set a value at a path of keys. If the value is a mapping, remove the key instead. A mapping that stayed in
+    the tree would be merged with the value that a run sets at this path.
     """
     if not isinstance(value, Mapping):
         set_value(tree, path, value)

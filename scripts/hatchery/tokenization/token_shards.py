@@ -239,7 +239,7 @@ class TokenShards:
 
     @property
     def text_words(self) -> int | None:
-        """Number of words of the split by the rule `word_count`; None if the manifest lacks this number."""
+        """Number of words in the split, counted by the rule `word_count`; None if the manifest lacks this number."""
         words_of_split = self.manifest.measures.get("text_words", {}).get(self.split)
         return None if words_of_split is None else int(words_of_split)
 

@@ -174,8 +174,8 @@ class ScoreTable:
         return replace(self, corner="measure", headings=labels, blocks=(Block(self.blocks[0].heading, lines),))
 
     def shown(self, cell: Callable[[Score], Content] = Score.cell, label: str = "", kind: str = "") -> Table:
-        """Return the table for display. Missing scores are dashes. If lines have a source, there are columns of sources
-        and of numbers of runs.
+        """Return the table for display. Missing scores are dashes. If any line states a source (published or
+        ours), two columns are added: the source and the number of runs.
 
         `cell` returns the content of a score's cell.
         """

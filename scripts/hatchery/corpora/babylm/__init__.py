@@ -86,7 +86,9 @@ class Treatment:
         return collapse(clean_minimal(line)) if self.corrected else clean_minimal(line)
 
     def subtitle(self, line: str) -> str:
-        """Return the line after the minimal cleaning; `corrected` also removes formatting tags such as `<i>`."""
+        """Return the line after the minimal cleaning. With `reading: corrected`, formatting tags such as `<i>` are also
+        removed.
+        """
         text = self.minimal(line)
         if not self.corrected or "<" not in text:
             return text

@@ -137,8 +137,9 @@ class LayeredSpans:
         return self.kept.vectors.shape[1] / max(1, int(self.kept.sizes.sum()))
 
     def batch(self, items: np.ndarray) -> Batch:
-        """Return a batch. `layers` [L, 1, N, D], on the device, are the vectors of the N tokens in spans. `spans` int64
-        [units, S, 2] are positions among these N tokens.
+        """Return the batch of the U units of `items`. `layers` [L, 1, N, D], on the device, are the vectors of the N
+        tokens inside spans. `spans` int64 [U, S, 2] are start and end of the S spans of each unit, as positions among
+        these N tokens.
         """
         items = np.asarray(items, dtype=np.int64)
         kept, starts = self.kept, self.data.sequences.starts

@@ -110,7 +110,7 @@ def _check_layout(task: TaskSettings) -> None:
         require(bool(own or task.fields), "fields", task.fields, expected)
         for field in task.fields:
             rest = PLACEHOLDER.sub("", field)
-            expected = "a field name, or a template with field names in pairs of braces"
+            expected = "a field name, or a template with field names in braces, such as {question}"
             require(not re.search("[{}]", rest), "fields", field, expected)
     if task.layout == "wic":
         expected = "none with the layout wic, because normalisation would change the positions of the marked words"

@@ -97,7 +97,7 @@ class LtgBertSizes(EncoderSizes):
         if self.normalisation == "normformer":
             # Refuse a value for NormFormer models, whose norms are fixed: the value would have no effect, but the run
             # would look like an ablation.
-            expected = "null, because the normalisation normformer determines the parameters of the norms"
+            expected = "null, because `normalisation: normformer` determines the parameters of the norms"
             require(self.block_norm_affine is None, "block_norm_affine", self.block_norm_affine, expected)
         if self.layer_weighting != "none":
             expected = f"false, because layers with the layer_weighting {self.layer_weighting} have no residual sum"
