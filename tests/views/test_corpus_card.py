@@ -1,96 +1,25 @@
-"""The card of a corpus: corpora counted by hand, and damaged corpora."""
+"""The card of a corpus: corpora counted by hand."""
 
 import html
 import json
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from browser import BROWSER, measured
+from card_cases import TWO_SOURCES, card_settings, described, tokens_of, two_sources_corpus, write_corpus
 from huggingface_hub import DatasetCard
 from projects import rows_of
 from stage_command import stage_command
 
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import read_manifest, stage_run
-from hatchery.artifacts.parquet import ShardWriter
-from hatchery.corpora.corpus_writer import SCHEMA
-from hatchery.corpora.documents import SPLITS, count_sentences, count_words
 from hatchery.corpora.duplicates import HEADER
-from hatchery.errors import CorpusError, HatcheryError, ManifestError
 from hatchery.rendering.hub_metadata import size_category
-from hatchery.runner import run_stage
 from hatchery.sanitize import csv_text
-from hatchery.views.cards.measure_corpus import blocks, read_documents
-from hatchery.views.stages.describe_corpus import describe_corpus
-
-MEASURES = ("documents", "sentences", "words", "characters")
-
-
-def write_corpus(
-    folder: Path,
-    documents: Iterable[tuple[str, str, str, str]],
-    rejected: Iterable[Sequence[Any]] = (),
-    samples: Iterable[Sequence[Any]] = (),
-    tables: dict[str, str] | None = None,
-) -> Path:
-    """Write documents (doc_id, source, split, text); `tables` adds or replaces tables."""
-    counts: dict[tuple[str, str], list[int]] = {}
-    with stage_run(folder / "manifest.json", {"stage": "convert_corpus", "stage_version": 1}) as run:
-        writers = {split: ShardWriter(folder, split, SCHEMA, 2) for split in SPLITS}
-        for doc_id, source, split, text in documents:
-            sentences, words = count_sentences(text), count_words(text)
-            row = {"doc_id": doc_id, "source": source, "split": split, "text": text}
-            with_counts = {**row, "n_sentences": sentences, "n_words": words}
-            writers[split].write(with_counts)
-            for each in SPLITS:
-                counts.setdefault((source, each), [0, 0, 0, 0])
-            for index, value in enumerate((1, sentences, words, len(text))):
-                counts[source, split][index] += value
-        for writer in writers.values():
-            writer.__exit__(None, None, None)
-            for path in writer.paths:
-                run.add_output(path)
-        written = {
-            "statistics.csv": csv_text(("source", "split", *MEASURES), [(*key, *row) for key, row in counts.items()]),
-            "rejected.csv": csv_text(("source", "reason", "count"), rejected),
-            "samples.csv": csv_text(("source", "outcome", "reason", "text"), samples),
-            **(tables or {}),
-        }
-        for name, text in written.items():
-            write_text(folder / name, text)
-            run.add_output(folder / name)
-    return folder / "manifest.json"
-
-
-# 5 sentences, 14 words; running words: the cat sat the dog ran | it's a cat | run the run | so 5: types counted below.
-TWO_SOURCES = [
-    ("a/1", "alpha", "train", "The cat sat .\nThe dog ran !"),
-    ("b/1", "beta", "train", "It's a cat , [UNK] ."),
-    ("a/2", "alpha", "dev", "Run , the “run” !"),
-    ("b/2", "beta", "train", "# So\n\n5 cats"),
-]
-
-
-@pytest.fixture
-def two_sources(tmp_path: Path) -> Path:
-    """A corpus with sources alpha and beta, two documents each, and one rejected text."""
-    return write_corpus(
-        tmp_path / "corpus",
-        TWO_SOURCES,
-        rejected=[("alpha", "too_short", 7)],
-        samples=[("alpha", "rejected", "too_short", "Hm ."), ("beta", "accepted", "", "So")],
-    )
-
-
-def card_settings(**changes: Any) -> dict[str, Any]:
-    return {"stage": "describe_corpus", "stage_version": 1, "corpus": "tiny", **changes}
-
+from hatchery.views.cards.measure_corpus import blocks
 
 FILES = {"card.html", "card.md", "comparison.csv", "statistics.csv"}
 PUBLISHED = """paper,table,corpus,source,split,measure,value,unit,note
@@ -99,18 +28,10 @@ P,Table 1,tiny,total,total,subwords,30,count,by hand
 """
 
 
-def tokens_of(corpus: Path, folder: Path) -> Path:
-    rows = "split,source,subwords\ntrain,alpha,9\ndev,alpha,6\ntrain,beta,12\n"
-    with stage_run(folder / "manifest.json", {"stage": "encode_corpus"}, {"corpus": corpus}) as run:
-        write_text(folder / "statistics.csv", rows)
-        run.add_output(folder / "statistics.csv")
-    return folder / "manifest.json"
-
-
-def described(corpus: Path, folder: Path, settings: dict[str, Any] | None = None, **inputs: Path) -> Path:
-    """Write the card of a corpus into the folder."""
-    run_stage(describe_corpus, settings or card_settings(), folder / "manifest.json", corpus=corpus, **inputs)
-    return folder
+@pytest.fixture
+def two_sources(tmp_path: Path) -> Path:
+    """A corpus with sources alpha and beta, two documents each, and one rejected text."""
+    return two_sources_corpus(tmp_path)
 
 
 @pytest.fixture
@@ -294,65 +215,6 @@ def test_a_long_document_is_cut_at_line_ends_and_loses_nothing() -> None:
         assert "\n".join(found).rstrip("\n") == text.rstrip("\n")
         assert all(len(block) <= characters + len("four five six\n") for block in found)
     assert len(list(blocks(text, 1))) > 2
-
-
-def refused(corpus: Path, folder: Path, **inputs: Path) -> str:
-    with pytest.raises(HatcheryError) as caught:
-        described(corpus, folder, **inputs)
-    assert "\n" not in str(caught.value)
-    # No partial file remains.
-    assert not folder.exists() or list(folder.iterdir()) == []
-    return str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "complaint"),
-    [
-        ("statistics.csv", "source,split\n", r"statistics\.csv: the table lacks the columns documents"),
-        ("statistics.csv", "source,split,documents,sentences,words,characters\n", "no rows"),
-        ("statistics.csv", "source,split,documents,sentences,words,characters\na,half,1,1,1,1\n", "line 2: split"),
-        (
-            "statistics.csv",
-            "source,split,documents,sentences,words,characters\na,train,1,1,3,5\n",
-            "3 words, but the shards contain 2",
-        ),
-        ("statistics.csv", "source,split,documents,sentences,words,characters\nz,train,1,1,1,5\n", "source 'a'"),
-        ("rejected.csv", "source,reason,count\na,short,-1\n", r"rejected\.csv, line 2: count: got '-1', expected at"),
-        ("samples.csv", "source,outcome,reason,text\na,perhaps,x,y\n", r"samples\.csv, line 2: outcome"),
-        ("samples.csv", 'source,outcome,reason,text\na,rejected,"x\n', r"samples\.csv: not a CSV file"),
-        ("samples.csv", "source,outcome,reason,text\na,rejected\n", r"samples\.csv, line 2: got 2 cells"),
-    ],
-)
-def test_a_wrong_table_is_named(tmp_path: Path, name: str, text: str, complaint: str) -> None:
-    corpus = write_corpus(tmp_path / "corpus", [("x", "a", "train", "Yes .")], tables={name: text})
-    assert re.search(complaint, refused(corpus, tmp_path / "card"))
-
-
-def test_a_damaged_shard_is_named(two_sources: Path, tmp_path: Path) -> None:
-    shard = two_sources.parent / "train-00000-of-00002.parquet"
-    shard.write_bytes(shard.read_bytes()[:-9])
-    assert str(shard) in refused(two_sources, tmp_path / "card")
-    with pytest.raises(CorpusError, match="cannot be read"):
-        list(read_documents(shard, "train"))
-
-
-def test_a_shard_with_other_columns_or_another_split_is_named(two_sources: Path, tmp_path: Path) -> None:
-    shard = two_sources.parent / "train-00000-of-00002.parquet"
-    with pytest.raises(CorpusError, match=r"document 'a/1' has the split 'train'"):
-        list(read_documents(shard, "dev"))
-    pq.write_table(pq.read_table(shard).drop(["n_words"]), tmp_path / "less.parquet")
-    with pytest.raises(CorpusError, match=r"less\.parquet: lacks the column 'n_words'"):
-        list(read_documents(tmp_path / "less.parquet", "train"))
-
-
-def test_missing_and_foreign_inputs_are_named(two_sources: Path, tmp_path: Path) -> None:
-    (two_sources.parent / "rejected.csv").unlink()
-    assert "rejected.csv" in refused(two_sources, tmp_path / "card")
-    other = write_corpus(tmp_path / "other", [("x", "a", "train", "Yes .")])
-    tokens = tokens_of(two_sources, tmp_path / "tokens")
-    assert "encoded from another corpus than" in refused(other, tmp_path / "card", tokens=tokens)
-    with pytest.raises(ManifestError, match=r"nowhere\.json"):
-        described(tmp_path / "nowhere.json", tmp_path / "card")
 
 
 def test_the_card_says_how_the_text_was_read_and_what_stands_twice(two_sources: Path, tmp_path: Path) -> None:

@@ -64,7 +64,9 @@ def _entity_tracking(source: RawSource, suite: SuiteSettings, name: str) -> Iter
 
 
 def _comps(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield an item per row: one property after the correct concept, and after the wrong concept."""
+    """Yield an item per row. The first candidate is a property after the correct concept, and the second candidate is
+    the same property after a wrong concept.
+    """
     paradigm = plain_name(PurePosixPath(name).stem).removeprefix("comps_").replace("-", "_")
     for record in read_json_lines(source, name):
         phrase = record.text("property_phrase")
