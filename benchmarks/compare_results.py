@@ -60,7 +60,7 @@ def compared(on_cpu: Mapping[Key, float], on_gpu: Mapping[Key, float], pairs: Co
         difference, fits = "", False
         if (other := on_gpu.get(key)) is not None:
             difference, fits = judged(key[-1], key in pairs, value, other)
-        remark = "" if fits else "missing" if other is None else "above the limit"
+        remark = "" if fits else "no value on the GPU" if other is None else "the difference is above its limit"
         rows.append([*key, f"{value:.2f}", "" if other is None else f"{other:.2f}", difference, remark])
     columns = [*(Column(name, words=True) for name in KEYS), Column("CPU"), Column("GPU"), Column("GPU - CPU")]
     return Table([*columns, Column("", words=True)], [Group(rows)]), not any(row[-1] for row in rows)

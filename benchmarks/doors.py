@@ -250,18 +250,19 @@ def lines_of(program: Program) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--blimp", type=Path, required=True, help="the archive with BLiMP's 67 files")
-    parser.add_argument("--pairs", type=int, default=3, help="number of pairs of each paradigm")
+    parser.add_argument("--blimp", type=Path, required=True, help="archive of BLiMP, with its 67 files")
+    parser.add_argument("--pairs", type=int, default=3, help="number of minimal pairs per paradigm of BLiMP")
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--work", default="", help="run only work whose name contains this text")
-    parser.add_argument("--transformers-4", type=Path, help="the folder with version 4 of transformers")
+    parser.add_argument("--work", default="", help="run only the programs for work whose name contains this text")
+    parser.add_argument("--transformers-4", type=Path, help="folder with version 4 of the package transformers")
     parser.add_argument("--tiny", action="store_true", help="tiny sizes, only to test that the programs run")
     arguments = parser.parse_args()
     os.environ.update(RAYON_NUM_THREADS="1", OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
     print(f"{platform.processor() or platform.machine()}; Python {platform.python_version()}; one thread each\n")
     print(
-        "| work | tool | lines of code | processor seconds | time / our time | printed number or error |\n"
+        "Each row is one program, which does the work with the tool and prints a number.\n\n"
+        "| work | tool | lines of code | processor seconds | seconds / Hatchery's seconds | printed number or error |\n"
         "|---|---|---:|---:|---:|---:|"
     )
     with tempfile.TemporaryDirectory() as name:

@@ -6,14 +6,15 @@ text only once, and the time of this encoding is included; a batch contains text
 
 The table has a row for each of several tasks, whose texts differ in length:
 
-- `ours/s`, `plain/s`: examples per second of Hatchery's loop and of the plain loop
-- `CPU ratio`, `wall ratio`: time of the plain loop divided by the time of Hatchery's loop
-- `packed CPU`: as `CPU ratio`, but the encoder of the plain loop leaves out padding on a CPU, as in Hatchery's loop
-- `loop/bare`: speed of Hatchery's loop divided by the speed of bare forward and backward passes of the same model. The
-  loop and the bare passes alternate batch by batch.
+- `our examples/s`, `plain examples/s`: examples per second of wall time, for Hatchery's loop and for the plain loop
+- `plain/our CPU time`, `plain/our wall time`: time of the plain loop divided by the time of Hatchery's loop
+- `packed/our CPU time`: as `plain/our CPU time`, but the encoder of the plain loop leaves out padding on a CPU, as in
+  Hatchery's loop
+- `our/bare speed`: speed of Hatchery's loop divided by the speed of bare forward and backward passes of the same model.
+  The loop and the bare passes alternate batch by batch.
 
-The exit status is 1 if the speed-up of a short task is below its minimum. The speed-up is the CPU ratio on a CPU, and
-the wall ratio on a GPU. The exit status is also 1 if `loop/bare` is below its minimum.
+The exit status is 1 if the speed-up of a short task is below its minimum. The speed-up is `plain/our CPU time` on a
+CPU, and `plain/our wall time` on a GPU. The exit status is also 1 if `our/bare speed` is below its minimum.
 """
 
 import argparse
@@ -154,8 +155,10 @@ def main() -> None:
     words = vocabulary_of_words()
     tokenizer = train_tokenizer(words)
     slow_tasks, slow_loops = [], []
-    print(f"{'task':12}{'tokens':>8}{'ours/s':>10}{'plain/s':>10}{'CPU ratio':>11}{'wall ratio':>12}", end="")
-    print(f"{'packed CPU':>12}{'loop/bare':>11}")
+    print("Each row is one task. Times and speeds: Hatchery's loop (our), a plain loop, a plain loop without padding")
+    print("in the encoder (packed), and forward and backward passes without a loop (bare).")
+    print(f"{'task':12}{'tokens/example':>16}{'our examples/s':>16}{'plain examples/s':>18}", end="")
+    print(f"{'plain/our CPU time':>20}{'plain/our wall time':>21}{'packed/our CPU time':>21}{'our/bare speed':>16}")
     for name, segments, n_words in TASKS:
         examples = make_examples(words, arguments.examples, segments, n_words)
         data = encode_texts(examples, tokenizer, MAX_LENGTH)
@@ -172,8 +175,8 @@ def main() -> None:
         share = loop_share(make, data, arguments.rounds, device)
         cpu_ratio, wall_ratio = fixed.cpu / ours.cpu, fixed.wall / ours.wall
         print(
-            f"{name:12}{mean_length:8.1f}{len(examples) / ours.wall:10,.0f}{len(examples) / fixed.wall:10,.0f}"
-            f"{cpu_ratio:11.2f}{wall_ratio:12.2f}{packed.cpu / ours.cpu:12.2f}{share:11.2f}",
+            f"{name:12}{mean_length:16.1f}{len(examples) / ours.wall:16,.0f}{len(examples) / fixed.wall:18,.0f}"
+            f"{cpu_ratio:20.2f}{wall_ratio:21.2f}{packed.cpu / ours.cpu:21.2f}{share:16.2f}",
             flush=True,
         )
         if mean_length < SHORT and (cpu_ratio if device.type == "cpu" else wall_ratio) < arguments.limit:
@@ -181,11 +184,11 @@ def main() -> None:
         if share < arguments.loop_limit:
             slow_loops.append(name)
     print(
-        f"minimum speed-up of short tasks (plain time / our time): {arguments.limit:.2f}; "
+        f"minimum of plain time / our time for tasks below {SHORT} tokens per example: {arguments.limit:.2f}; "
         f"tasks below the minimum: {', '.join(slow_tasks) or 'none'}"
     )
     print(
-        f"minimum of loop/bare (our speed / speed of bare passes): {arguments.loop_limit:.2f}; "
+        f"minimum of our speed / bare speed for all tasks: {arguments.loop_limit:.2f}; "
         f"tasks below the minimum: {', '.join(slow_loops) or 'none'}"
     )
     sys.exit(1 if slow_tasks or slow_loops else 0)

@@ -214,7 +214,8 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=WORKS, default=list(WORKS))
     arguments = parser.parse_args()
     print(
-        f"| work | {' | '.join(f'peak memory (MB), {texts:,} texts' for texts in arguments.texts)} | "
+        "Each row is one stage with one kind of input. It runs in a separate process for each number of texts.\n\n"
+        f"| stage, and its input | {' | '.join(f'peak memory (MB), {texts:,} texts' for texts in arguments.texts)} | "
         "bytes per additional text |"
     )
     print(f"|---|{'---:|' * (len(arguments.texts) + 1)}")

@@ -69,8 +69,8 @@ def main() -> None:
     sides |= {f"other scorer, batches of {size}": official(network, tokenizer, size) for size in arguments.batches}
     count = sum(len(item.candidates) for items in suites.values() for item in items)
     print(
-        f"GPT-2, {arguments.size}, {len(suites)} suites with {count:,} texts, one thread, "
-        f"median of {arguments.rounds} rounds"
+        f"GPT-2 of size {arguments.size}, {len(suites)} suites with {count:,} texts, one thread, "
+        f"median speed of {arguments.rounds} rounds"
     )
     seconds: dict[str, list[float]] = {name: [] for name in sides}
     scores: dict[str, list[float]] = {}
@@ -86,9 +86,9 @@ def main() -> None:
         worst = max(worst, difference)
         spread = f"{count / max(found):,.0f} to {count / min(found):,.0f}"
         print(
-            f"{name:28} {count / middle:8,.1f} texts per CPU second ({spread}), "
+            f"{name:28} {count / middle:8,.1f} texts per CPU second (single rounds: {spread}), "
             f"our speed / this speed {middle / ours:.1f}, "
-            f"largest difference of a score from ours {difference:.1e}"
+            f"largest difference from our score of a text {difference:.1e}"
         )
     sys.exit(worst > 1e-3)
 

@@ -115,7 +115,7 @@ def beside(folder: Path, cpu: Path, experiment: str, failed: str) -> Iterator[tu
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cpu", type=Path, required=True, help="a checkout with results that a CPU made")
+    parser.add_argument("--cpu", type=Path, required=True, help="another checkout, with the results of a CPU")
     parser.add_argument(
         "--models",
         choices=("cpu", "own"),

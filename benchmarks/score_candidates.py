@@ -53,7 +53,12 @@ CAUSAL_ITEMS = 16
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", choices=SIZES, default="small")
-    parser.add_argument("--items", type=int, default=64, help="number of pairs; there are a quarter as many long items")
+    parser.add_argument(
+        "--items",
+        type=int,
+        default=64,
+        help="number of sentence pairs; there are a quarter as many items of five options",
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--architectures", nargs="+", choices=["causal", "masked"], default=["causal", "masked"])
     parser.add_argument("--vocabulary", type=int, default=16384)
@@ -61,10 +66,13 @@ def main() -> None:
     torch.set_num_threads(1)
     failed = False
     print(
-        f"model size {arguments.size}; {arguments.items} pairs and {arguments.items // 4} items of five options, "
+        f"model size {arguments.size}; {arguments.items} sentence pairs (short) and "
+        f"{arguments.items // 4} items of five options (long), "
         "one thread"
     )
-    print(f"causal models score {CAUSAL_ITEMS} times as many, because they compute only one row for each text")
+    print(
+        f"causal models score {CAUSAL_ITEMS} times as many pairs and items, because they compute only one row per text"
+    )
     with tempfile.TemporaryDirectory() as folder:
         for name, architecture, scorer, network, tokenizer in models_of(Path(folder), arguments):
             count = arguments.items * (CAUSAL_ITEMS if architecture == "causal" else 1)
@@ -102,9 +110,10 @@ def compared(
     count = sum(len(item.candidates) for item in items)
     difference = float(np.nanmax(np.abs(found["ours"] - found["plain"])))
     print(
-        f"{title}: ours {count / ours_s:.1f} candidates per CPU second, plain loop {count / plain_s:.1f}; "
-        f"ours needs {ours_s / plain_s:.2f} times the CPU time of the loop; "
-        f"largest difference of a score {difference:.0e}",
+        f"{title}: Hatchery scores {count / ours_s:.1f} candidates per CPU second, "
+        f"the plain loop scores {count / plain_s:.1f}; "
+        f"Hatchery needs {ours_s / plain_s:.2f} times the CPU time of the loop; "
+        f"largest difference between the two scores of a candidate {difference:.0e}",
         flush=True,
     )
     return difference < 1e-3

@@ -75,9 +75,9 @@ def main() -> None:
     parser.add_argument(
         "--blimp",
         type=Path,
-        help="archive or folder of BLiMP; its pairs at equal distances are scored instead of random pairs",
+        help="archive or folder of BLiMP; evenly spaced pairs of BLiMP are scored instead of random pairs",
     )
-    parser.add_argument("--tokenizer", type=Path, help="tokenizer of the pairs of --blimp")
+    parser.add_argument("--tokenizer", type=Path, help="tokenizer that encodes the pairs of --blimp")
     arguments = parser.parse_args()
     device = prepare_device(arguments.device, arguments.threads)
     pairs = random_pairs(arguments.pairs, arguments.vocabulary)
@@ -122,19 +122,25 @@ def holds(size: str, pairs: Sequence[Pair], arguments: argparse.Namespace, devic
     others = np.stack([results["per pair"], results["per row"]])
     changed = int(((np.diff(results["ours"]) < 0) != (np.diff(others) < 0)).sum())
     difference = float(np.abs(results["ours"] - others).max())
-    print(f"{size} (width {hidden_size}, {layers} layers): ours {len(pairs) / wall['ours']:.1f} pairs/s")
-    print(f"  largest difference of a score from a baseline {difference:.0e}; decisions that differ: {changed}")
+    print(f"{size} (width {hidden_size}, {layers} layers): Hatchery scores {len(pairs) / wall['ours']:.1f} pairs/s")
+    print(
+        f"  largest difference between our score and a baseline's score {difference:.0e}; "
+        f"number of decisions that differ: {changed}"
+    )
     for name in ("per pair", "per row"):
         print(
-            f"  one call {name}: {len(pairs) / wall[name]:8.1f} pairs/s; "
+            f"  baseline with one call of the model {name}: {len(pairs) / wall[name]:8.1f} pairs/s; "
             f"CPU time {cpu[name] / cpu['ours']:.2f} times ours, wall time {wall[name] / wall['ours']:.2f} times ours"
         )
     error = float(np.ptp(results["in bf16"] - results["ours"], axis=1).max())
     shares = (times["in bf16"] / times["ours"] for times in (cpu, wall))
-    print("  in bf16: CPU time {:.2f} times ours in fp32, wall time {:.2f} times ours;".format(*shares), end="")
-    print(f" largest error of the score difference of a pair {error:.2f} nats")
     print(
-        f"  one call per pair needs {allowed_ratio(network, pairs):.2f} times our multiplications; "
+        "  Hatchery in bf16: CPU time {:.2f} times ours in fp32, wall time {:.2f} times ours in fp32;".format(*shares),
+        end="",
+    )
+    print(f" largest error of a pair's score difference {error:.2f} nats")
+    print(
+        f"  the baseline with one call per pair needs {allowed_ratio(network, pairs):.2f} times our multiplications; "
         f"its time must be at least {limit:.1f} times ours"
     )
     ratio = (cpu if device.type == "cpu" else wall)["per pair"] / (cpu if device.type == "cpu" else wall)["ours"]

@@ -120,7 +120,8 @@ def main() -> int:
         # Load the model before the measurement.
         pinned_splitter().punkt  # noqa: B018
         print(
-            f"{megabytes:.1f} MB of text, reading: {arguments.reading}, minimum CPU time of {arguments.rounds} rounds"
+            f"{megabytes:.1f} million characters of text; version of the filter: {arguments.reading}; "
+            f"minimum CPU time of {arguments.rounds} rounds"
         )
         for level, limit in LIMITS.items():
             times: dict[str, list[float]] = {"bare": [], "plain": [], "ours": []}
@@ -140,7 +141,7 @@ def main() -> int:
                 return 1
             best = {key: min(value) for key, value in times.items()}
             for key in ("bare", "plain", "ours"):
-                print(f"{level}: {key:5} {megabytes / best[key]:7.1f} MB/s ({best[key]:.2f} s)")
+                print(f"{level}: {key:5} {megabytes / best[key]:7.1f} million characters/s ({best[key]:.2f} s)")
             print(
                 f"{level}: accepted {found['accepted']:,} of {found['candidates']:,} candidates; "
                 "ours and plain have equal output"

@@ -219,7 +219,7 @@ class Soak:
             attempt.sent = number
             if number is not None:
                 attempt.process.send_signal(number)
-            self.counts[f"stopped by {number.name if number else 'the next attempt'}, {moment}"] += 1
+            self.counts[f"stopped by {number.name if number else 'the next attempt'}; moment: {moment}"] += 1
             self.counts[
                 "ended before the next attempt started" if waits else "still running when the next attempt started"
             ] += 1
@@ -269,7 +269,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument(
-        "--minutes", type=float, default=60.0, help="time (minutes) after which no attempt is stopped any more"
+        "--minutes",
+        type=float,
+        default=60.0,
+        help="time limit of the training with kills (minutes); after it, no attempt is stopped",
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, help="folder in which all files are kept; it must not exist yet")
@@ -297,7 +300,7 @@ def soak(folder: Path, kills: int, minutes: float, seed: int) -> int:
     runs.stop_often(kills, started + 60 * minutes)
     runs.await_ends([*runs.still_there, stopped.start(kills)])
     for what, count in sorted(runs.counts.items()):
-        print(f"{count:5} {what}")
+        print(f"{count:5} attempts {what}")
     differing = differences(undisturbed.files(), stopped.files()) if not runs.wrong else []
     for problem in [*runs.wrong, *differing]:
         print(problem)
@@ -313,7 +316,11 @@ def soak(folder: Path, kills: int, minutes: float, seed: int) -> int:
 def differences(expected: dict[str, bytes], found: dict[str, bytes]) -> list[str]:
     """Return a line for each file that is missing, unexpected, or has other bytes than expected."""
     names = sorted(expected.keys() | found.keys())
-    return [f"{name}: differs" for name in names if expected.get(name) != found.get(name)]
+    return [
+        f"{name}: missing, unexpected, or not equal to the file of the undisturbed training"
+        for name in names
+        if expected.get(name) != found.get(name)
+    ]
 
 
 if __name__ == "__main__":

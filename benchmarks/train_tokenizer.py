@@ -90,7 +90,7 @@ def quality(backend: Backend, unknown: int, lines: list[str]) -> str:
     encodings = backend.encode_batch_fast(lines, add_special_tokens=False)
     ids = [index for encoding in encodings for index in encoding.ids]
     words = sum(len(line.split()) for line in lines)
-    return f"{len(ids) / words:.4f} tokens per word, {100 * ids.count(unknown) / len(ids):.4f} % unknown"
+    return f"{len(ids) / words:.4f} tokens per word, {100 * ids.count(unknown) / len(ids):.4f} % of the tokens unknown"
 
 
 def main() -> int:
@@ -113,7 +113,10 @@ def main() -> int:
         unknown = settings.special.ids[settings.special.unknown]
         for name, backend in made.items():
             measured = quality(backend, unknown, held_out)
-            print(f"{kind:10}{name:8} {backend.get_vocab_size():,} entries, {seconds[name]:.1f} CPU s, {measured}")
+            print(
+                f"{kind:10}{name:8} vocabulary of {backend.get_vocab_size():,} entries, "
+                f"{seconds[name]:.1f} CPU s, {measured}"
+            )
         common = len(set(made["ours"].get_vocab()) & set(made["library"].get_vocab()))
         print(
             f"{kind:10}{common:,} entries in both vocabularies; "

@@ -241,16 +241,17 @@ def main() -> None:
         return
     ratio = figures["loop"] / figures["bare"]
     print(
-        f"training_loop: loop {figures['loop']:,.0f} tokens/s, bare forward and backward {figures['bare']:,.0f}, "
-        f"loop / bare {ratio:.3f} (minimum {LIMIT}), waited {100 * figures['waited']:.1f} % of the time for batches, "
-        f"on {arguments.device}"
+        f"training_loop: loop {figures['loop']:,.0f} tokens/s, bare forward and backward passes {figures['bare']:,.0f} "
+        f"tokens/s, speed of the loop / speed of the bare passes {ratio:.3f} (minimum {LIMIT}); the loop waited "
+        f"{100 * figures['waited']:.1f} % of the wall time for batches; device {arguments.device}"
     )
     if arguments.processes == 2:
         both = two_processes(arguments)
         per_process = sum(one["loop"] for one in both) / 2
         print(
-            f"training_loop: 2 processes {2 * per_process:,.0f} tokens/s, {per_process / figures['loop']:.3f} of the "
-            f"speed of a single process; by wall time {sum(one['wall'] for one in both):,.0f} tokens/s"
+            f"training_loop: 2 processes {2 * per_process:,.0f} tokens/s; "
+            f"speed per process / speed of a single process {per_process / figures['loop']:.3f}; "
+            f"by wall time, 2 processes {sum(one['wall'] for one in both):,.0f} tokens/s"
         )
     sys.exit(0 if ratio >= LIMIT else 1)
 

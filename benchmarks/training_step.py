@@ -209,8 +209,10 @@ def print_table(shapes: Sequence[tuple[int, int, int]], threads: int, repetition
     in fp32 and bf16.
     """
     print(
-        "| model | our / plain speed, fp32 | of a large product's speed "
-        "| our / plain speed, bf16 | of a large product's speed |"
+        "Each row is one size of LTG-BERT. `plain` is the plain definition; `product` is a large matrix product, whose "
+        "speed is in operations per second.\n\n"
+        "| model | our speed / plain speed, fp32 | our speed / product speed, fp32 "
+        "| our speed / plain speed, bf16 | our speed / product speed, bf16 |"
     )
     print("|---|---|---|---|---|")
     for hidden, layers, sequences in shapes:
@@ -283,7 +285,7 @@ def utilisation(step: Callable[[], None], seconds: float, setting: Setting) -> s
         step()
     rate = counter.get_total_flops() / seconds
     shares = [
-        f"{100 * rate / matmul_rate(setting.device, p):.0f} % of the speed of a large {p} product"
+        f"{100 * rate / matmul_rate(setting.device, p):.0f} % of the speed of a large {p} matrix product"
         for p in ("bf16", "fp32")
     ]
     shares = shares if setting.precision == "fp32" else shares[:1]
@@ -326,7 +328,9 @@ def main() -> None:
     parser.add_argument(
         "--repetitions", type=int, default=3, help="number of steps per measurement; the minimum of their times counts"
     )
-    parser.add_argument("--table", action="store_true", help="print only the table of the smaller published models")
+    parser.add_argument(
+        "--table", action="store_true", help="print only a table for the sizes of the smaller published models"
+    )
     parser.add_argument("--no-memory", action="store_true", help="do not measure the peak memory")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -341,9 +345,9 @@ def main() -> None:
         print("bert is left out: transformers is not installed")
     base = Width()
     print(
-        f"base width ({base.hidden}, {base.heads} heads, feed-forward {base.intermediate}), {base.vocabulary} "
-        f"subwords, {arguments.layers} "
-        f"layers, {arguments.device}, {arguments.threads} thread(s); with few layers, the speed-up over plain is "
+        f"base width ({base.hidden}, {base.heads} heads, feed-forward {base.intermediate}), "
+        f"vocabulary of {base.vocabulary} subwords, {arguments.layers} layers, {arguments.device}, "
+        f"{arguments.threads} thread(s); with few layers, the speed-up over plain is "
         f"nearer to 1, because embedding and head need equal times in both models"
     )
     within = True

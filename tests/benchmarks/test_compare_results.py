@@ -26,7 +26,7 @@ def test_perplexities_may_differ_by_a_percent_and_pairs_by_a_point_and_tasks_are
     assert within and [row.cells[6] for row in table.rows] == ["+0.90 %", "-0.90", "+10.00"]
     for key, value in ((PERPLEXITY, 10.2), (PAIRS, 81.5)):
         table, within = compared(on_cpu, {**on_cpu, key: value}, {PAIRS})
-        assert not within and [row.cells[-1] for row in table.rows].count("above the limit") == 1
+        assert not within and [row.cells[-1] for row in table.rows].count("the difference is above its limit") == 1
 
 
 def test_what_the_tidy_tables_call_minimal_pairs_has_the_limit_however_its_suite_is_named(tmp_path: Path) -> None:
@@ -35,11 +35,11 @@ def test_what_the_tidy_tables_call_minimal_pairs_has_the_limit_however_its_suite
     (tmp_path / "gpu").mkdir()
     other = summary_of(tmp_path / "gpu", {PAIRS: 81.5, TASK: 70.0, PERPLEXITY: 10.0})
     table, within = compared_summaries(summary, other)
-    assert not within and [row.cells[-1] for row in table.rows] == ["above the limit", "", ""]
+    assert not within and [row.cells[-1] for row in table.rows] == ["the difference is above its limit", "", ""]
 
 
 def test_a_missing_value_is_told(tmp_path: Path) -> None:
     on_cpu = means(summary_of(tmp_path, {PAIRS: 80.5, TASK: None}))
     assert on_cpu == {PAIRS: 80.5}
     table, within = compared(on_cpu, {}, {PAIRS})
-    assert not within and table.rows[0].cells[-1] == "missing"
+    assert not within and table.rows[0].cells[-1] == "no value on the GPU"
