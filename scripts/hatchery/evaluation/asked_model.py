@@ -129,7 +129,7 @@ class AskedModel:
 
         Each row has `gap` and `rank` (both counted from 1), `text` (the subword, see `subword_texts`) and `probability`
         (0 to 1). Raises ConfigError for a model without a mask token and for a `number` below 1. Raises EvaluationError
-        for a sentence without a gap, for a gap inside a word, and for a value that is not a text.
+        for a sentence without a gap, for a gap inside a word, and for a `sentence` that is not a text.
         """
         model = self._model
         if number < 1:
@@ -174,8 +174,8 @@ class AskedModel:
     def hidden_states(self, sentence: str) -> HiddenStates:
         """Return the hidden states of all layers for one sentence, and the attention weights of all heads.
 
-        Raises EvaluationError for a user's module without a method `hidden_states`, for an ensemble, and for a value
-        that is not a text.
+        Raises EvaluationError for a user's module without a method `hidden_states`, for an ensemble, and for a
+        `sentence` that is not a text.
         """
         model = self._model
         (encoded,) = model.encode(_one_text(sentence))
@@ -198,8 +198,8 @@ class AskedModel:
         return Alphabet(self._model)
 
     def _asked_as(self, scoring: str) -> HatcheryModel | ModuleModel | BaselineModel:
-        """Return the model as the scoring method `scoring` uses it: for a causal method, a hybrid model predicts from
-        left to right.
+        """Return the model for the scoring method `scoring`. If the method is causal, a hybrid model predicts from left
+        to right.
 
         Raises ConfigError for a scoring method that the model was not trained for.
         """
@@ -252,6 +252,6 @@ def _logits_alone(model: ModuleModel, question: str) -> ConfigError:
 
 
 def _one_text(sentence: str) -> list[str]:
-    """Return a sentence in a list. Raises EvaluationError for a value that is not a text, such as a list of
-    sentences."""
+    """Return a list that contains only `sentence`. Raises EvaluationError if `sentence` is not a text but, for example,
+    a list of sentences."""
     return plain_texts([sentence])

@@ -34,10 +34,10 @@ ONCE = ("",)
 def measured(suite: str, task: str, level: Level, metric: str, value: float | None, **more: Any) -> TidyRow:
     """Return a row of `measurements.parquet`; `more` holds values of further columns.
 
-    `value` is in the unit of `metric`. It is None if the run has no value, for example because it diverged; `failed`
-    then names the reason. If a model collapsed, that is, predicts one answer for all rows, `failed` names the collapse,
-    but `value` is still stored. `settings` describe in words the settings on which the number depends. `basis` is the
-    comparison basis (`evaluation.basis`).
+    `value` is in the unit of `metric`. It is None if the run has no value, for example because the run diverged; the
+    column `failed` then names the reason. If a model collapsed, that is, predicts one answer for all rows, `failed`
+    names the collapse, but `value` is still stored. The column `settings` describes in words the settings on which
+    `value` depends. The column `basis` is the comparison basis (`evaluation.basis`).
     """
     return {**_OF_MOST, "suite": suite, "task": task, "level": level, "metric": metric, "value": value, **more}
 

@@ -114,7 +114,9 @@ SEED = 20_231_106
 
 
 def continued_sentence(model: AskedModel, sentence: str) -> FilledSentence:
-    """Return the first half of the words of `sentence`, the second half, and two continuations by `model`."""
+    """Return the first half of a sentence's words, the second half, and the model's two continuations of the first
+    half.
+    """
     words = sentence.split()
     half = (len(words) + 1) // 2
     before, original = " ".join(words[:half]), " ".join(words[half:])
@@ -178,11 +180,12 @@ def fill(pretraining: Path, corpus: Manifest, run: StageRun) -> None:
 
 
 def filled(model: AskedModel, sentences: Sequence[str], number: int = SENTENCES) -> FilledSentences:
-    """Return continuations of the first `number` sentences, or predictions for the first `number` sentences in which
-    the model can fill a gap.
+    """Return the model's answers for at most `number` sentences. If the model can continue texts, these are
+    continuations of the first sentences. If not, these are predictions for the first sentences in which the model can
+    fill a gap.
 
     For a model that can neither continue a text nor fill a gap, such as an ensemble of causal models, there are no
-    predictions.
+    answers.
     """
     if model.continues:
         return FilledSentences("continue", tuple(continued_sentence(model, one) for one in sentences[:number]))

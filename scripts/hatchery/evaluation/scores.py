@@ -19,7 +19,9 @@ from hatchery.sanitize import csv_text
 
 @dataclass(frozen=True)
 class Parts:
-    """A table that is produced in parts: only one part is in memory, and each is written as a row group of Parquet."""
+    """A table that is produced in parts. Only one part is in memory at a time, and each part is written as a row group
+    of Parquet.
+    """
 
     schema: pa.Schema
     tables: Callable[[], Iterator[pa.Table]]

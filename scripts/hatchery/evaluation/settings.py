@@ -197,9 +197,9 @@ class SuiteSettings(Settings):
     texts are compared with bare targets, so that no text is correct. Ties are decided by a random draw.
     """
     temperatures: bool = False
-    """Also score with logits divided by 61 temperatures from 0 to 3, and report the accuracy of the best temperature
-    under its own name (printed in GPT-BERT's paper). The temperature is selected on the scored items, so the accuracy
-    is an upper bound."""
+    """Also score with logits divided by 61 temperatures from 0 to 3, and report the accuracy at the best temperature as
+    a separate metric, as in GPT-BERT's paper. The temperature is selected on the scored items, so the accuracy is an
+    upper bound."""
     per_token: bool = False
     """Compare candidates by the mean log-probability per scored token, not by the sum."""
     track: Literal["multilingual"] | None = omitted_at_default(None)
@@ -210,7 +210,7 @@ class SuiteSettings(Settings):
     """
     ties: TieRule | None = omitted_at_default(None)
     """Credit of an item whose correct text ties with other texts; only for the edition 2026. `shared`: 1/k for k tied
-    texts. `wrong`: 0. `first_in_row`: the first tied text of the row is preferred. `null` uses the rule of the year.
+    texts. `wrong`: 0. `first_in_row`: the first tied text of the row is preferred. `null` uses the rule of `edition`.
     """
     unknown_tokens: Literal["scored", "wrong"] = omitted_at_default("scored")
     """Treatment of candidates that contain unknown tokens. `scored`: these candidates are scored like other candidates.

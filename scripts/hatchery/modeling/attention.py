@@ -87,8 +87,8 @@ class AttentionInputs(NamedTuple):
     mask: Tensor | None = None
     """Keys that each query may attend to; None allows all keys.
 
-    Either bool [B, T], True at keys that are tokens, or bool [B, T, T], True where query i may attend to key j. A mask
-    [1, T, T] applies to all sequences.
+    The mask is bool [B, T], True at keys that are tokens, or bool [B, T, T], True where query i may attend to key j. A
+    mask [1, T, T] applies to all sequences.
     """
     packing: Packing | None = None
     """Positions that the layers compute. If a packing is given, hidden states are [N, D] instead of [B, T, D]."""

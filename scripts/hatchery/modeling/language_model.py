@@ -32,7 +32,7 @@ def labelled_positions(labels: Tensor) -> Tensor:
 
 
 class LanguageModelOutput(NamedTuple):
-    """Predictions at the labelled positions of a batch, from which objectives compute their losses."""
+    """Predictions at the M labelled positions of a batch, from which objectives compute their losses."""
 
     logits: Tensor
     """[M, V], at least fp32; softmax over the vocabulary gives the prediction."""

@@ -53,7 +53,7 @@ def log_prior(distribution: np.ndarray, n_rows: int | None = None, centred: bool
 
 
 def prevalence_logit(positive: ArrayLike, total: int, smoothing: float = ADD_ONE) -> Tensor:
-    """Return the bias of sigmoid outputs: fp32 [L], the logit of (c + smoothing) / (N + 2 * smoothing).
+    """Return the biases of L sigmoid outputs: fp32 [L], the logits of (c + smoothing) / (N + 2 * smoothing).
 
     `positive` [L] is the number c of positive targets of each label, and `total` is the number N of targets. Raises
     ModelError for invalid counts, and if the smoothed share of positive targets is 0 or 1, which is only possible with

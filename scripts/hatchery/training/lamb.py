@@ -1,9 +1,9 @@
 """LAMB (You et al. 2020, arXiv:1904.00962), in the variant of the code of LTG-BERT and ELC-BERT.
 
-For each tensor: Adam with bias correction, decoupled weight decay, and an update that is multiplied by the trust ratio
-`||p|| / ||u||` (norms of parameter and update). A parameter group without weight decay has NO trust ratio, so its
-parameters get plain Adam updates with the full learning rate. The trust ratio is not clamped, and gradients are not
-normalised. Updates equal those of LTG-BERT's code within fp32 rounding, and are bitwise reproducible on one machine.
+Each tensor gets Adam's update with bias correction and decoupled weight decay, multiplied by the trust ratio `||p|| /
+||u||` (norms of parameter and update). A parameter group without weight decay has NO trust ratio, so its parameters get
+plain Adam updates with the full learning rate. The trust ratio is not clamped, and gradients are not normalised.
+Updates equal those of LTG-BERT's code within fp32 rounding, and are bitwise reproducible on one machine.
 """
 
 import inspect

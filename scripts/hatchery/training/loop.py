@@ -162,7 +162,7 @@ def loss_of(terms: Sequence[Term], divisor: Divisors) -> Tensor:
 
 
 def sums_of(terms: Sequence[Term]) -> Tensor:
-    """Return the sums of all terms over a micro-batch, as fp64 [values]: for each term, its loss sum and
+    """Return the sums of all terms over a micro-batch as one fp64 vector: for each term, first the loss sum, then
     `Term.sums`."""
     parts = [part.detach() for term in terms for part in (term.loss_sum, *term.sums)]
     return torch.stack([part.double() for part in parts])

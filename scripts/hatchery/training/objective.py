@@ -229,7 +229,7 @@ class Objective(ABC):
         """
 
     def label_weights(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> "tuple[Tensor, ...]":
-        """Return for each loss term the weights of the labels in its loss sum: [M]."""
+        """Return for each loss term the weights of the M labels in its loss sum: [M]."""
         return (output.targets.new_ones(output.targets.shape),)
 
     def held_out_terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> "HeldOutTerms":

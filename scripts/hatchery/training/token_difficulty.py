@@ -54,7 +54,7 @@ class TokenDifficulty(Watcher):
 
     @torch.no_grad()
     def see(self, targets: Tensor, losses: Tensor, right: Tensor) -> None:
-        """Count predictions: their `targets` int64 [M], their `losses` (nats), and `right`, True for a correct
+        """Count M predictions with the `targets` int64 [M] and the `losses` (nats); `right` is True for a correct
         prediction."""
         ones = torch.ones_like(targets)
         units = (losses.detach().double() * UNITS_PER_NAT).round().long()

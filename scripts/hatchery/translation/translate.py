@@ -64,9 +64,9 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """Return the finished translations of each source, best first, at most `limits.beam` translations.
 
-    In each step, two things happen to the unfinished translations. A copy of each is finished with the end token, and
-    the best `beam` continuations with other tokens are kept. The search ends when a longer search cannot change the
-    best translation.
+    In each step, a copy of every unfinished translation is finished with the end token, and the best `beam`
+    continuations with other tokens stay unfinished. The search ends when a longer search cannot change the best
+    translation.
 
     `input_ids` int64 [B, S] end with the end token, and `attention_mask` bool [B, S] is True at tokens. Padding, the
     start token and the ids in `never` are not generated. The model must be in evaluation mode.

@@ -145,7 +145,7 @@ download and run a kernel."""
 
 def check_files(folder: Path) -> None:
     """Raise ModelError for a folder with an adapter, because the library would ignore the adapter. Also raise
-    ModelError for a folder whose index names files outside the folder."""
+    ModelError for a folder whose index of weight files lists a file outside the folder."""
     if (folder / ADAPTER).is_file():
         raise ModelError(
             f"{folder}: contains an adapter ({ADAPTER}), which the import would leave out; merge the adapter "
@@ -184,9 +184,9 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
 
     Only special tokens that belong to the subword vocabulary, such as T5's `</s>`, are still encoded as special tokens.
     Raises ModelError for a folder that `transformers` cannot load, for a folder with an adapter, and for a folder whose
-    index names files outside of the folder. Raises ModelError for a model that needs code outside of `transformers`,
-    has another architecture, or lacks weights. Raises ModelError for a tokenizer that is not a fast one, or that may
-    return ids without an embedding.
+    index of weight files lists a file outside the folder. Raises ModelError for a model that needs code outside of
+    `transformers`, has another architecture, or lacks weights. Raises ModelError for a tokenizer that is not a fast
+    one, or that may return ids without an embedding.
     """
     # Import inside the function: the import takes seconds, and only external models need the library.
     import torch

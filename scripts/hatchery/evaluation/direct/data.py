@@ -49,7 +49,7 @@ def as_frame(data: Any) -> pl.DataFrame:
     """Return a table in memory (a polars or pandas data frame, a mapping of columns, or a list of mappings) as a polars
     data frame.
 
-    Raises ConfigError for another value.
+    Raises ConfigError if `data` has another type.
     """
     if isinstance(data, pl.DataFrame):
         return data

@@ -123,8 +123,8 @@ def _over_runs(runs: pl.DataFrame) -> dict[str, Any]:
 
 
 def _interval(mean: float, half: float, metric: str) -> dict[str, float]:
-    """Return the bounds of an interval. For a metric in percent, they are clipped to 0 and 100, or to -100 and 100 if
-    the metric may be negative.
+    """Return the bounds `mean` - `half` and `mean` + `half` of an interval. If the metric is in percent, the bounds are
+    limited to 0 to 100, or to -100 to 100 for a metric that may be negative.
     """
     bounds = {"low": mean - half, "high": mean + half}
     if not metric.endswith("_percent"):

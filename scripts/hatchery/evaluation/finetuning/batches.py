@@ -59,8 +59,8 @@ class EncodedData(Protocol):
 
     @property
     def labels(self) -> np.ndarray:
-        """Labels of all units: int64 [units] (one class or choice per unit), int64 [units, K] (several labels per
-        unit), float64 [units] (regression) or bool [units, K] (independent labels)."""
+        """Labels of all units: int64 [units] (one class or choice per unit), int64 [units, K] (K labels per unit),
+        float64 [units] (regression) or bool [units, K] (K independent yes-or-no labels per unit)."""
 
     def batch(self, items: np.ndarray) -> Batch:
         """Return the items at the given positions, padded to the longest item; the batch's `units` are positions in
@@ -133,8 +133,8 @@ class NotFiniteError(ArithmeticError):
 
 
 class Predicted(NamedTuple):
-    """Predictions of n units, and the units' scores float32 [n, K]. Predictions are int64 [n] (classes or choices),
-    float64 [n] (regression) or bool [n, K] (independent labels).
+    """Predictions for n units, and up to K scores of each unit, float32 [n, K]. Predictions are int64 [n] (classes or
+    choices), float64 [n] (regression) or bool [n, K] (K independent yes-or-no labels).
 
     If units have fewer choices than K, the score of a missing choice is IMPOSSIBLE_SCORE.
     """

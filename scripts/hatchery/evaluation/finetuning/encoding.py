@@ -79,8 +79,8 @@ class TextArrays:
 
     `segments` int32 [inputs, S] are indices of texts in `pool`; an input with fewer than S texts has NO_SEGMENT in the
     remaining columns. `kept` int32 [inputs, S] are the lengths of these texts in tokens after truncation. `spans` int64
-    [examples, M, 2] are token positions [start, end) of the examples' marked words (`Example.marked`), or None without
-    marked words. If `pads_in_front` is true, padding precedes the shorter inputs of a batch.
+    [examples, M, 2] are the token positions [start, end) of the M marked words (`Example.marked`) of each example, or
+    None without marked words. If `pads_in_front` is true, padding precedes the shorter inputs of a batch.
     """
 
     pool: SegmentPool
@@ -219,8 +219,8 @@ def _framed(arrays: TextArrays, inputs: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _laid_out(rows: np.ndarray, exists: np.ndarray, missing: int | bool) -> np.ndarray:
-    """Write the rows [R, T] in order into an array [B, C, T], at the entries where `exists` bool [B, C] is true. All
-    other entries are `missing`.
+    """Write the R rows [R, T] in order into an array [B, C, T], at the R entries at which `exists` bool [B, C] is True.
+    All other entries of the array are `missing`.
     """
     laid_out = np.full((*exists.shape, rows.shape[1]), missing, dtype=rows.dtype)
     laid_out[exists] = rows

@@ -183,8 +183,8 @@ def score(
 def with_frozen_layers(
     settings: FinetuneSettings, task: EncodedTask, encoder: Encoder, mib: int, device: torch.device
 ) -> EncodedTask:
-    """Replace the token ids of sentences with spans by the states of a frozen encoder, which are computed once for all
-    runs.
+    """In a task on sentences with spans, replace the token ids by the hidden states of a frozen encoder, which are
+    computed once for all runs.
 
     `mib` limits the memory for these states, in MiB. States that do not fit are computed again in every batch. If the
     head trains its encoder, or if `mib` is 0, the task is returned unchanged.

@@ -85,7 +85,8 @@ class Framing:
 
 
 def kept_tokens(lengths: np.ndarray, n_segments: np.ndarray, framing: Framing, max_length: int) -> np.ndarray:
-    """Return the number of tokens of every segment after truncation, int64 [inputs, S].
+    """Return the number of tokens of every segment after truncation, int64 [inputs, S]; S is the largest number of
+    segments of an input.
 
     `lengths` [inputs, S] are the segments' numbers of tokens before truncation. `n_segments` is the number of segments
     of each input. Raises ConfigError if the framing leaves no room for a token of each segment.

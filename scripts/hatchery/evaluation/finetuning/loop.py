@@ -162,8 +162,8 @@ STEPS_BETWEEN_LOOKS_ON_GPU = 50
 
 @dataclass(frozen=True)
 class Development:
-    """Development data, and the function that computes the selection metric from predictions for all its units (higher
-    is better)."""
+    """Development data, and the function `value`, which computes the selection metric from the predictions for all
+    units of the data. Higher values are better."""
 
     data: EncodedData
     value: Callable[[Predicted], float]

@@ -49,8 +49,8 @@ class _Result(Record):
 
 @dataclass(frozen=True)
 class _ScoredSet:
-    """One scored set of a job: the suite and the task named in its rows, its task's first metric, and True if it is the
-    job's first scored set.
+    """One scored set of a job. `suite` and `task` are the names in the set's rows, `primary` is the first metric of the
+    set's task, and `main` is True for the job's first scored set.
     """
 
     suite: str

@@ -1,5 +1,5 @@
-"""The sets of rows on which a run is scored, with the labels, groups and further texts that metrics need, and the rows
-that enter a metric.
+"""The sets of rows on which a run is scored. A set contains the labels, groups and further texts that metrics need, and
+marks the rows that enter a metric.
 
 A set is a split of the task itself (validation, mismatched), or the rows of another task that the model is scored on
 without training (a transfer, such as MNLI to HANS). All units are predicted and stored, but only scored units enter a

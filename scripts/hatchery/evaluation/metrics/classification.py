@@ -5,8 +5,9 @@ Scikit-learn is not used: its import would take a second in every fine-tuning jo
 (docs/papers/babylm-evaluation.md, "Tasks").
 
 Classes are int64 [n]. For independent labels (bool [n, K], edge probing), only `accuracy`, `f1`, `majority_accuracy`,
-`micro_f1` and `clean_micro_f1` are defined, and metrics computed from these. All values are fractions (MCC and
-correlations from -1 to 1), and 0/0 is 0. The label -1 is a label that the model does not know; it equals no prediction.
+`micro_f1`, `clean_micro_f1`, and metrics that are computed from these five, are defined. All values are fractions (MCC
+and correlations from -1 to 1), and 0/0 is 0. The label -1 is a label that the model does not know; it equals no
+prediction.
 """
 
 import warnings

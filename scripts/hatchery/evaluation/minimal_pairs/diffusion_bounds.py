@@ -1,9 +1,9 @@
 """Variational bound on the log-likelihood of sentences by masked diffusion.
 
 Masked diffusion (Sahoo et al. 2024; Shi et al. 2024) trains a masked model with all fractions of masked tokens. Its
-bound on log p of N tokens is a sum over k = 1 ... N. Term k is a mean over all sets of k masked tokens: the summed
-log-probability of the masked tokens, divided by k. The bound equals the mean log-likelihood over all orders of the
-tokens.
+bound on log p of N tokens is a sum over k = 1 ... N. To compute term k, the log-probabilities of the k masked tokens of
+a set are summed and divided by k; the term is the mean over all sets of k tokens. The bound equals the mean
+log-likelihood over all orders of the tokens.
 
 Here, DIFFUSION_ORDERS random orders of the tokens are drawn. In each order, the masked sets are the last k tokens, for
 all k. The second half of the orders are the orders of the first half, reversed. More orders give a smaller error of the
@@ -48,7 +48,8 @@ def token_diffusion_bounds(
     on_tokens: Callable[[int], None],
     temperatures: Temperatures = AT_ONE,
 ) -> list[np.ndarray]:
-    """Return the contribution of every scored token to the bound on log p (nats): one float32 array [N] per sentence.
+    """Return the contribution of every scored token to the bound on log p (nats): one float32 array [N] for each
+    sentence with N scored tokens.
 
     The arguments and the order of the sentences are those of `likelihoods.token_pseudo_log_likelihoods`.
     """
@@ -81,7 +82,9 @@ def token_diffusion_bounds(
 
 
 def _of_tokens(values: np.ndarray, scored: int) -> np.ndarray:
-    """Return each token's contribution to the bound of a sentence: float32 [N], or [N, temperatures]."""
+    """Return the contribution of each of the N scored tokens of a sentence to the bound: float32 [N], or [N,
+    temperatures] with several temperatures.
+    """
     hidden = hidden_sets(scored)
     row_of, token = np.nonzero(hidden)
     weights = 1.0 / (hidden.sum(axis=1)[row_of] * DIFFUSION_ORDERS)

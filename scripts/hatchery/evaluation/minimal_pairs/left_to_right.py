@@ -48,8 +48,8 @@ def token_left_to_right_likelihoods(
     temperatures: Temperatures = AT_ONE,
     padded: bool = False,
 ) -> list[np.ndarray]:
-    """Return the natural log-probability of every scored token given the earlier tokens: one float32 array [N] per
-    sentence.
+    """Return the natural log-probability of every scored token given the earlier tokens: one float32 array [N] for each
+    sentence with N scored tokens.
 
     If several `temperatures` are given, the arrays are [N, temperatures]. If `padded` is true, sentences of similar
     lengths share a batch of a Hatchery model. This is faster for few sentences, and changes the log-probabilities by

@@ -53,7 +53,9 @@ def half_log_normalisers(features: Tensor, weight: Tensor, bias: Tensor | None) 
 
 
 def log_normalisers(features: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Return log sum over v of exp(logit_v), float32 [M], for `features` [M, D]; `weight` is [V, D] and `bias` [V]."""
+    """Return, for each of the M vectors in `features` [M, D], the logarithm of the sum of exp(logit) over the
+    vocabulary: float32 [M]. The logits are `features @ weight.T + bias`, with `weight` [V, D] and `bias` [V].
+    """
     n_tiles = -(-len(weight) // ITEMS_PER_TILE)
     parts = features.new_empty((len(features), n_tiles))
     memory = features.new_empty((2, min(ROWS_PER_TILE, len(features)) * min(ITEMS_PER_TILE, len(weight))))
@@ -78,8 +80,8 @@ def tiled_log_probabilities(
 ) -> Tensor:
     """Return log p(targets[k]) under the model state `features[of[k]]`, float32 [K]; `of` and `targets` are int64 [K].
 
-    `features` [M, D], `weight` [V, D] and `bias` [V] are float32 on the CPU. Under autocast to bf16, only the logits of
-    the normalisers are rounded.
+    `features` [M, D], `weight` [V, D] and `bias` [V] are float32 on the CPU. Under autocast to bf16, only the logits in
+    the softmax denominators are computed in bf16; the logits of the targets are computed in float32.
     """
     logits = (features.index_select(0, of) * weight.index_select(0, targets)).sum(dim=-1)
     if bias is not None:
@@ -118,8 +120,8 @@ class TargetScores:
         self._found_places: list[np.ndarray] = []
 
     def ask(self, ids: Tensor, rows: Tensor, of: np.ndarray, targets: np.ndarray, places: np.ndarray) -> None:
-        """Request log p(targets[k]) at the position `rows[of[k]]` of `ids`; the result is written to
-        `values[places[k]]`.
+        """Request log p(targets[k]) at the position `rows[of[k]]` of `ids`. `finished` returns the result at the index
+        `places[k]`.
 
         `ids` is int64 [B, T], and `rows` is int64 [M] with flat indices b * T + t; both are on the model's device.
         `of`, `targets` and `places` are int64 [K].
@@ -178,8 +180,8 @@ class MaskedRows:
     """The distinct masked inputs (rows) of some sentences of equal length, and the tokens scored in each row.
 
     `ids` int64 [R, T] are the rows, sorted by position and then by content. `positions` int64 [R] is the position of
-    the masked, scored token in each row. `of` int64 [A] is the index of the row for each scored token, sentence by
-    sentence.
+    the masked, scored token in each row. `of` int64 [A] is the index of the row of each of the A scored tokens,
+    sentence by sentence.
     """
 
     ids: np.ndarray
@@ -238,7 +240,8 @@ def token_pseudo_log_likelihoods(
     *,
     within_word: bool = False,
 ) -> list[np.ndarray]:
-    """Return the natural log-probability of every scored token when it is masked: one float32 array [N] per sentence.
+    """Return the natural log-probability of every scored token when it is masked: one float32 array [N] for each
+    sentence with N scored tokens.
 
     If several `temperatures` are given, the arrays are [N, temperatures].
 

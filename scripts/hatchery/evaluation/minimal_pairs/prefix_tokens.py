@@ -38,8 +38,8 @@ def token_counts(model: SentenceModel, texts: Sequence[str]) -> dict[str, int]:
 
 
 def choice_lengths(model: SentenceModel, items: Sequence[Item], blank: str = "") -> np.ndarray:
-    """Return the divisors of per-token scores, int64 [I, K]. A divisor is the number of tokens of prompt and choice
-    together, minus the number of tokens of the prompt encoded alone.
+    """Return the divisors of per-token scores, int64 [I, K], for I items with up to K candidates. A divisor is the
+    number of tokens of prompt and choice together, minus the number of tokens of the prompt encoded alone.
 
     A divisor is at least 1, even for the missing candidates of an item with fewer than K candidates. `blank` is
     inserted before each text.

@@ -89,8 +89,8 @@ def token_scores(
     finite: bool = True,
     padded: bool = False,
 ) -> list[np.ndarray]:
-    """Return log-probabilities (nats) of every scored token of every sentence under `scoring`: float32 [N] for each
-    sentence.
+    """Return the log-probability (nats) of every scored token under the method `scoring`: one float32 array [N] for
+    each sentence with N scored tokens.
 
     If several `temperatures` are given, the arrays are [N, temperatures]. If `padded` is true, few sentences are scored
     faster from left to right, and the scores change by rounding (about 1e-7).

@@ -30,7 +30,8 @@ LEAST_SAMPLE, LARGEST_SAMPLE, SAMPLED_SHARE = 64, 512, 0.05
 
 @dataclass(frozen=True)
 class Screening:
-    """Scores float64 [I, K] of items; `in_fp32` bool [I] is True for items that were scored in fp32.
+    """Scores float64 [I, K] of I items with up to K candidates; `in_fp32` bool [I] is True for items that were scored
+    in fp32.
 
     All items whose bf16 margin is at most `bound` were scored in fp32. `largest_error` is the largest measured error of
     a score difference. Both have the unit of the scores: nats, or nats per token.
@@ -91,7 +92,8 @@ def _margins(scores: np.ndarray) -> np.ndarray:
 
 def _largest_error(errors: np.ndarray, exists: np.ndarray) -> float:
     """Return the largest error of a score difference between two candidates of one item. `errors` [I, K] are the errors
-    of the scores; items with a NaN or infinite error are omitted."""
+    of the scores of I items, and `exists` [I, K] is True for existing candidates. Items with a NaN or infinite error
+    are omitted."""
     finite = np.isfinite(np.where(exists, errors, 0.0)).all(axis=1)
     errors, exists = errors[finite], exists[finite]
     if not len(errors):

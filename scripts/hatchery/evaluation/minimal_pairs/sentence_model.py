@@ -112,8 +112,8 @@ class SentenceModel(Protocol):
         ...
 
     def logits_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
-        """Return logits [M, V] at `rows` int64 [M] of prefixes int64 [G, P] and of the texts that follow them, int64
-        [S, R].
+        """Return logits [M, V] at the positions `rows` int64 [M] of G prefixes, int64 [G, P], and of the S texts `rest`
+        int64 [S, R] that follow the prefixes.
 
         Text s follows prefix `of[s]`; `of` is int64 [S]. The positions in `rows` are counted over all prefixes first,
         and then over the texts that follow the prefixes.
@@ -208,8 +208,8 @@ class HatcheryModel(WithTokenizer):
         super().__init__(network, tokenizer, device, architecture or own, predicted_before)
 
     def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
-        """Return logits [M, V] at `rows`; the output layer, the widest product of the model, is computed only at these
-        rows.
+        """Return logits [M, V] at the positions `rows`. The output layer, the model's largest matrix product, is
+        computed only at these positions.
         """
         return self.network.logits_at(self._hidden_at(input_ids, rows))
 
@@ -225,7 +225,7 @@ class HatcheryModel(WithTokenizer):
         return self.network.output_layer[1]
 
     def features_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
-        """Return the inputs of the output matrix at `rows`: float32 [M, D]."""
+        """Return the inputs of the output matrix at the positions `rows`: float32 [M, D]."""
         return self.network.head.features(self._hidden_at(input_ids, rows))
 
     @property
@@ -277,7 +277,7 @@ class ModuleModel(WithTokenizer):
         self.longest_input = network.longest_input
 
     def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
-        """Return logits [M, V] at `rows`. Raises ModelError for an output that is not [B, T, V]."""
+        """Return logits [M, V] at the positions `rows`. Raises ModelError if the module's output is not [B, T, V]."""
         causal = torch.full(input_ids.shape[:1], self.architecture == "causal", device=input_ids.device)
         return self.network(input_ids, None, input_ids, rows - self.predicted_before, causal).logits
 

@@ -70,8 +70,9 @@ def _common(one: tuple[int, ...], other: tuple[int, ...], most: int) -> int:
 class SharedBatch:
     """Groups with shared prefixes of equal length.
 
-    `prefixes` are int64 [G, P]; `of` int64 [S] is the index of each text's prefix; `rest` int64 [S, R] are the tokens
-    after the prefix; and `members` are the indices of the texts.
+    `prefixes` int64 [G, P] has a row for each group. The batch has S texts: `of` int64 [S] is the index of each text's
+    prefix, `rest` int64 [S, R] contains each text's tokens after the prefix, and `members` are the indices of the texts
+    among all inputs.
     """
 
     prefixes: np.ndarray

@@ -174,9 +174,9 @@ class FrequencyTally:
     Source: "A Natural Bias for Language Generation Models", Section 4.2 and Figure 4, as interpreted in
     docs/papers/natural-bias.md, "Frequency". The variable x is the logarithm of a vocabulary entry's fraction of the
     targets in the training text. One is added to every count, so that all logarithms are finite. The variable v is the
-    log-probability of a target token, from softmax(W phi + b) or, without the bias, from softmax(W phi). Each slope is
-    that of a least-squares regression of v on x over tokens. All bins have equal width and begin at integer multiples
-    of the width, so all models and seeds have the same bins.
+    log-probability of a target token under the model, or under the model without its output bias. Each slope is that of
+    a least-squares regression of v on x over tokens. All bins have equal width and begin at integer multiples of the
+    width, so all models and seeds have the same bins.
     """
 
     def __init__(self, target_counts: np.ndarray) -> None:

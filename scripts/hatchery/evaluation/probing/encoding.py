@@ -98,10 +98,10 @@ class TokenSequences:
 class EncodedSpans:
     """Encoded sentences with the interface `EncodedData`: items are sentences, and units are targets (labelled spans).
 
-    The targets of item i are units `unit_starts[i]` to `unit_starts[i + 1] - 1`. `spans` int64 [units, S, 2] are token
-    positions [start, end); position 0 is the input's first token, such as [CLS]. `labels` are bool [units, K], or int64
-    [units] if each unit has one label. `dropped` is the number of sentences in the full data set that were too long or
-    had no subword.
+    The targets of item i are units `unit_starts[i]` to `unit_starts[i + 1] - 1`. `spans` int64 [units, S, 2] are the
+    token positions [start, end) of the S spans of each unit; position 0 is the input's first token, such as [CLS].
+    `labels` are bool [units, K] for K labels, or int64 [units] if each unit has one label. `dropped` is the number of
+    sentences in the full data set that were too long or had no subword.
     """
 
     sequences: TokenSequences

@@ -27,9 +27,10 @@ MOST_RESTARTS = 10
 class Fit:
     """A fitted regression.
 
-    `coefficients` float64 [P] are the fixed effects, the intercept first, and `errors` float64 [P] are their standard
-    errors. `random_deviations` float64 [Q] are the standard deviations of random effects, empty for a linear
-    regression. `by_group` float64 [G] is each group's term of `log_likelihood` (nats).
+    `coefficients` float64 [P + 1] are the fixed effects, first the intercept, then the P predictors; `errors` float64
+    [P + 1] are their standard errors. `random_deviations` float64 [Q] are the standard deviations of the Q random
+    effects, empty for a linear regression. `by_group` float64 [G] is the term of each of the G groups in
+    `log_likelihood` (nats).
     """
 
     log_likelihood: float
@@ -42,8 +43,8 @@ class Fit:
 
 @dataclass(frozen=True)
 class _Sums:
-    """For each of G groups, sums over the group's rows: design'design [G, P, P], design'outcome [G, P], outcome'outcome
-    [G], and the number of rows [G].
+    """Sums over the rows of each of G groups: design'design [G, C, C], design'outcome [G, C], outcome'outcome [G], and
+    the number of rows [G]. The design matrix has C columns: the intercept and the predictors.
     """
 
     xx: np.ndarray
@@ -120,7 +121,7 @@ class _Profile:
     variance.
 
     `deviance` is -2 times the log-likelihood; `by_variance` [Q] are the derivatives of the deviance with respect to the
-    squared standard deviations.
+    Q squared standard deviations.
     """
 
     def __init__(self, sums: _Sums, random: Sequence[int] | np.ndarray, deviations: np.ndarray) -> None:

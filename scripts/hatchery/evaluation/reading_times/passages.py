@@ -227,8 +227,8 @@ def _distributions(
     """Return, for each sentence, the entropy of the next token (nats) and the log-probability that the next token is
     one of the tokens marked in `begins`.
 
-    Each of the two arrays is float64 [scored + 1]: the values before every scored token, and the value after the last
-    token.
+    Each of the two arrays is float64 [n + 1] for a sentence with n scored tokens: the values before every scored token,
+    and the value after the last token.
     """
     before = model.frame.before
     mask = None if begins is None else torch.from_numpy(begins).to(model.device)
@@ -259,8 +259,8 @@ def _distributions(
 
 @torch.inference_mode()
 def _summaries(model: Model, ids: torch.Tensor, rows: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-    """Return the entropy of the next token, and the log-probability that the next token is marked in `mask` (0 if
-    `mask` is None): float64 [2, M].
+    """Return two values for each of the M positions `rows`, float64 [2, M]: the entropy of the next token, and the
+    log-probability that the next token is marked in `mask` (0 if `mask` is None).
     """
     log_probabilities = torch.log_softmax(model.logits_at(ids, rows).double(), dim=-1)
     entropy = -(log_probabilities.exp() * log_probabilities.clamp(min=torch.finfo(torch.float64).min)).sum(dim=-1)

@@ -288,7 +288,7 @@ class ProtocolSettings(Settings):
     official: bool = omitted_at_default(False)
     """With `track: multilingual`: reproduce two errors of the official trainer. The last incomplete batch of 8
     validation rows is not scored, and the state after the last epoch is scored, not the state after the best epoch.
-    `false` scores all rows of the state that `selection` chooses.
+    `false` scores the state that `selection` chooses, on all rows.
     """
     output_bias: Literal["zero", "prior"] = "zero"
     """Initial bias of the output layer. `zero`: 0. `prior`: for classes, the logarithm of each class's smoothed share

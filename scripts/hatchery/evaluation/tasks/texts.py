@@ -112,8 +112,8 @@ _WORD = re.compile(r"[^\W_]+(?:['’ʼ][^\W_]+)*")
 
 
 def make_filter(settings: VocabularyFilter, vocabulary: Set[str]) -> Within:
-    """Return a function that tests whether all words of a row's texts are in `vocabulary`; the function receives the
-    texts in order.
+    """Return a function that receives the texts of a row in order, and tests whether all their words are in
+    `vocabulary`.
     """
     if settings.reading == "as_published":
         return lambda texts: _as_published(" ".join(texts), vocabulary)

@@ -125,8 +125,8 @@ class Number:
 
 @dataclass(frozen=True)
 class RightChoice:
-    """The index of the correct choice. Scores have the shape [B, C], with IMPOSSIBLE_SCORE at missing choices, and
-    labels are int64 [B].
+    """The index of the correct choice, for B questions with up to C choices. Scores have the shape [B, C], with
+    IMPOSSIBLE_SCORE at missing choices, and labels are int64 [B].
 
     By default, the choices of a question share a softmax. If `independent` is true, each choice is trained with a
     binary cross-entropy whose target is 1 for the correct choice, as in LTG-BERT's code for COPA
@@ -216,8 +216,8 @@ def check_spans(spans: Tensor, sentences: Tensor, mask: Tensor) -> None:
     """Raise EvaluationError if a span is empty or contains a position that is not a token; on a GPU, only shapes are
     checked.
 
-    `spans` int64 [N, S, 2] are positions [start, end) in the sequences `sentences` int64 [N] of a batch, whose `mask`
-    bool [B, T] is True at tokens.
+    `spans` int64 [N, S, 2] are the positions [start, end) of S spans for each of N targets. `sentences` int64 [N] are
+    the indices of the targets' sequences in a batch, whose `mask` bool [B, T] is True at tokens.
     """
     if spans.ndim != 3 or spans.shape[-1] != 2 or sentences.shape != spans.shape[:1]:
         shapes = f"{tuple(spans.shape)} and {tuple(sentences.shape)}"

@@ -171,7 +171,9 @@ class HybridObjective(Objective):
         return (kinds[round(self.settings.causal_share)],) if self.settings.one_kind else kinds
 
     def _kinds(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> "tuple[Tensor, Tensor]":
-        """Return two masks over the labels, bool [M]: labels in masked sequences, labels in causal sequences."""
+        """Return two masks over the M labels of a batch, bool [M]: True for labels in masked sequences, and True for
+        labels in causal sequences.
+        """
         following = batch["causal"][output.positions // batch["labels"].shape[1]]
         return ~following, following
 

@@ -223,8 +223,8 @@ class TranslationObjective(Objective):
 
 
 def _log_mass_and_loss(output: "LanguageModelOutput") -> "tuple[Tensor, Tensor]":
-    """Return the log-sum-exp of the logits at each position, fp32 [M], and the summed negative log-likelihood of the
-    targets."""
+    """Return the log-sum-exp of the logits at each of the M labelled positions, fp32 [M], and the summed negative
+    log-likelihood of the targets."""
     log_mass = output.logits.logsumexp(dim=-1)
     return log_mass, (log_mass - output.logits.gather(1, output.targets[:, None]).squeeze(1)).sum()
 
