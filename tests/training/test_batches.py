@@ -260,6 +260,10 @@ def test_a_development_score_is_per_label_and_per_pair_over_all_batches() -> Non
         loss = (2 * 10 + 1) / divisor
         scores = {"development_loss": loss, "development_perplexity": math.exp(loss)}
         assert found.score(engine) == pytest.approx(scores | {"development_pair_accuracy": 3 / 5})
+    # The perplexity is at most exp(700), because the exponential of a much larger loss has no floating-point number.
+    engine.evaluate = lambda batch: SimpleNamespace(n_labelled=torch.tensor(1), loss_sum=torch.tensor(800.0))
+    far = DevelopmentSet(Held(), 5, 5, SINGLE_PROCESS).score(engine)  # type: ignore[arg-type]
+    assert (far["development_loss"], far["development_perplexity"]) == (800, math.exp(700))
 
 
 def test_development_sequences_are_drawn_from_the_whole_text() -> None:
@@ -285,6 +289,10 @@ def test_more_development_sequences_than_there_are_means_all_of_them_once(
     assert examples is not None
     shares = [DevelopmentSet(examples, 10**6, 64, Topology(rank, 3, rank, "a", 1)).batches for rank in range(3)]
     assert sum(len(batch["labels"]) for share in shares for batch in share) == len(examples)
+    # Three processes need three sequences, so the first of two chosen sequences is scored twice.
+    few = [DevelopmentSet(examples, 2, 64, Topology(rank, 3, rank, "a", 1)).batches for rank in range(3)]
+    first, second, third = (batch["input_ids"].tolist() for (batch,) in few)
+    assert first == third != second and len(first) == len(second) == 1
 
 
 def test_without_evaluation_sequences_there_is_no_development_set(pretrain_slice: Factory, token_data: Any) -> None:

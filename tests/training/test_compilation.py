@@ -115,7 +115,12 @@ def test_auto_compiles_what_is_long_on_a_gpu_that_can(monkeypatch):
 
 @pytest.mark.parametrize(
     ("steps", "zero_stage", "pays"),
-    [(COMPILED_FROM_STEPS, 0, True), (COMPILED_FROM_STEPS - 1, 0, False), (COMPILED_FROM_STEPS, 3, False)],
+    [
+        (COMPILED_FROM_STEPS, 0, True),
+        (COMPILED_FROM_STEPS - 1, 0, False),
+        (COMPILED_FROM_STEPS, 2, True),
+        (COMPILED_FROM_STEPS, 3, False),
+    ],
 )
 def test_a_pretraining_pays_from_some_hundred_steps_on_where_layers_are_whole(monkeypatch, steps, zero_stage, pays):
     monkeypatch.setattr(compilation, "_can_compile_for_gpu", lambda: True)

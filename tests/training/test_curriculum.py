@@ -78,6 +78,20 @@ def test_every_epoch_goes_from_one_end_to_the_other(order: dict[str, Any], expec
     assert epochs(Curriculum(plan.settings.order, plan, 1, examples_of), plan) == [expected] * 4  # type: ignore[arg-type]
 
 
+def test_sequences_of_each_length_are_ordered_by_their_own_difficulties() -> None:
+    # 64 tokens are 8 sequences of 8 tokens in steps 0 and 1, and 4 sequences of 16 tokens in steps 2 and 3.
+    values = {"steps": 4, "batch_size": 4, "sequence_length": 8, "order": {"by": "length", "spread": 0.0}}
+    long = {"long_sequence": {"from_fraction": 0.5, "factor": 2}}
+    plan = StepPlan(build(TrainingSettings, values | long))
+
+    def last_is_easiest(examples: Any) -> np.ndarray:
+        return -np.arange(float(len(examples)))
+
+    order: Any = plan.settings.order
+    found = Curriculum(order, plan, 1, lambda length: range(64 // length), last_is_easiest)
+    assert epochs(found, plan) == [[7, 6, 5, 4, 3, 2, 1, 0, 3, 2, 1, 0]]
+
+
 def test_later_epochs_are_those_of_a_random_order() -> None:
     plan = StepPlan(settings(by="length", epochs=2, spread=0.0))
     found = epochs(order_of(objective_of(MaskedSettings()), plan, 1, examples_of), plan)  # type: ignore[arg-type]

@@ -221,3 +221,12 @@ def test_gpt_berts_code_decays_all_but_biases_and_norms(golden_directory: Path) 
     names = names_of(model, found)
     assert [group["weight_decay"] for group in found] == [0.1, 0.0]
     assert sorted(names[0]) == sorted(name.replace(".", "_") for name in groups["group_with_decay"]["names"])
+
+
+@pytest.mark.parametrize("family", ["ltg", "roberta"])
+def test_decay_of_weights_leaves_out_biases_and_norms_of_our_models_and_nothing_else(family: str) -> None:
+    model = make_model(family=family, layer_weighting="biased", sentence_pair_head=True)
+    decayed, undecayed = names_of(model, parameter_groups(model, replace(SETTINGS, decay="weights")))
+    assert {name.rpartition(".")[2] for name in decayed} >= {"weight"} and WORD_EMBEDDING in decayed
+    assert any("layer_weights" in name for name in decayed)
+    assert all(name.endswith("bias") or "norm" in name for name in undecayed)

@@ -133,10 +133,11 @@ def test_a_bias_of_zero_is_as_far_as_the_uniform_distribution() -> None:
     assert found["bias_norm"] == 0
 
 
-def test_a_constant_is_in_the_norm_of_a_bias_and_not_in_the_centred_one() -> None:
+def test_a_constant_is_in_the_norm_of_a_bias_and_not_in_the_centred_one_and_a_spare_row_is_in_neither() -> None:
     model = four_types()
-    drift = BiasDrift(model, np.full(4, 0.25))
-    model.output_layer[1].data = torch.tensor([4.0, 6.0, 5.0, 5.0])
+    drift = BiasDrift(model, np.full(3, 1 / 3))
+    # The vocabulary has three entries; the last row is padding.
+    model.output_layer[1].data = torch.tensor([4.0, 6.0, 5.0, -30.0])
     found = drift.score(SimpleNamespace(model=model))
-    assert found["bias_norm"] == pytest.approx(math.sqrt(102)) == found["bias_change"]
+    assert found["bias_norm"] == pytest.approx(math.sqrt(77)) == found["bias_change"]
     assert found["centred_bias_norm"] == pytest.approx(math.sqrt(2)) and found["largest_bias_change"] == 6

@@ -158,7 +158,7 @@ def test_a_new_length_goes_on_where_the_old_one_stopped_within_an_epoch() -> Non
                 read.update(range(place, place + step.sequence_length))
     assert read == Counter(range(64 * 8))
     # The epoch has 32 of 64 short and 8 of 16 long sequences.
-    assert order.epochs() == epochs_of(objective_of(MaskedSettings()), Grid(64 * 8, 8), plan) == 1
+    assert epochs_of(objective_of(MaskedSettings()), Grid(64 * 8, 8), plan) == 1
 
 
 def test_each_kind_goes_on_with_its_own_text_where_the_length_changes_in_a_later_epoch() -> None:

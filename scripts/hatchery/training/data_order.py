@@ -115,13 +115,6 @@ class DataOrder:
             slices += [EpochSlice(part.epoch, part.indices + kind * size) for part in parts] if kind else parts
         return slices
 
-    def epochs(self) -> float:
-        """Return the number of times that the run reads each sequence. In a hybrid objective, this is the sum over
-        masked and causal sequences.
-        """
-        sums = (sum(stretch.sequences) / max(1, self._size(stretch.sequence_length)) for stretch in self.plan.stretches)
-        return sum(sums)
-
     def _size(self, length: int) -> int:
         if length not in self._sizes:
             self._sizes[length] = len(self._examples(length))
