@@ -9,6 +9,7 @@ from scipy import stats
 from hatchery.analysis.analyses.analysis import Study
 from hatchery.analysis.analyses.babylm_leaderboard import (
     LeaderboardSettings,
+    _model,
     half_interval,
     leaderboard,
     read_published,
@@ -113,6 +114,8 @@ def test_models_stand_beside_published_rows_with_chance_and_intervals(study: Stu
     assert [numbers[SWEPT, part]["points"] for part in ("blimp", "supplement", "ewok")] == [60, 70, None]
     assert numbers[SWEPT, "mean"]["points"] == pytest.approx((60 / 9 + 70 / 9) / 2, abs=1e-6)
     assert {row["rule"] for row in found.rows} == {"mean of nine parts, BabyLM 2026 (July)"}
+    sources = {"mine": "this experiment", "GPT2-Strict-Small": "published", "chance": "chance"}
+    assert {model: numbers[model, "blimp"]["source"] for model in sources} == sources
     assert ("never_asked", "mean") not in numbers
     chance = {part: numbers["chance", part]["points"] for part in RULES[2026].parts if part != "glue"}
     # Entity tracking has five candidates. GlobalPIQA has two candidates in one suite and four in the other.
@@ -169,7 +172,8 @@ def test_numbers_of_other_data_are_marked_and_alone_stand_beside_no_published_ro
     assert ("published" in headings) == published
     # The first two rows are ours.
     assert not any(getattr(cell, "text", cell).endswith("*") for row in table.rows[2:] for cell in row.cells)
-    assert any("no published rows are shown" in note for note in found.notes) != published
+    for notes in (found.notes, table.notes):
+        assert any("no published rows are shown" in note for note in notes) != published
 
 
 def test_scores_of_2025_are_without_published_rows_and_marks_of_2026(study: Study, tmp_path: Path) -> None:
@@ -185,6 +189,7 @@ def test_scores_of_2025_are_without_published_rows_and_marks_of_2026(study: Stud
         "with AoA 0",
     ]
     assert {row["rule"] for row in found.rows} == {"macro average, BabyLM 2025"}
+    assert table.caption == "Leaderboard: macro average, BabyLM 2025"
     numbers = {(row["model"], row["part"]): row["points"] for row in found.rows}
     # The mean of six language tasks is the only half with scores.
     assert numbers["mine", "mean"] == pytest.approx((80 + 60 + 50 + 20 + 57 + 60) / 6 / 2, abs=1e-6)
@@ -199,6 +204,8 @@ def test_one_model_on_other_data_marks_a_part(experiment, repository: Path, tmp_
     study = Study("demo", runs, tables={"measurements": experiment.collected()}, files=files)
     (table,) = leaderboard(LeaderboardSettings(), study).tables
     assert table.groups[0].heading.startswith("this experiment; *")
+    # A model with one seed has no number of seeds.
+    assert [row.cells[0] for row in table.rows[:2]] == ["sampled", "whole"]
 
 
 def test_parts_are_official_where_all_rows_are_and_the_rules_are_those_of_2026() -> None:
@@ -233,6 +240,13 @@ def test_parts_are_official_where_all_rows_are_and_the_rules_are_those_of_2026()
     assert official(tuned, main=False) == {}
     other = official((*tuned[:5], 138), (*reading[:5], 1725), words)
     assert other == {"glue": False, "reading": False, "acquisition": False}
+
+
+def test_the_second_mean_of_a_model_counts_its_age_of_acquisition_as_0() -> None:
+    parts = dict.fromkeys(RULES[2026].parts) | {"blimp": 90.0, "acquisition": -18.0}
+    values = _model("mine", [parts], LeaderboardSettings()).values
+    # Nine parts: (90 - 18) / 9 and 90 / 9.
+    assert (values["mean"], values["mean_with_aoa_0"]) == (8, 10)
 
 
 def test_an_interval_of_seeds_is_that_of_student() -> None:

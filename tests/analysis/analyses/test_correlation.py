@@ -11,7 +11,7 @@ from scipy import stats
 from summary_text import write_rows_of_summary
 
 from hatchery.analysis.analyses.analysis import Study, analysis_called, settings_of
-from hatchery.analysis.analyses.correlation import p_value_text
+from hatchery.analysis.analyses.correlation import _comparison_row, _optimal_tables, p_value_text
 from hatchery.analysis.compute_optimal import Comparison, compared
 from hatchery.analysis.summary_rows import read_summary
 from hatchery.analysis.tidy_tables import CURVES, RUNS, read_frame, write_rows
@@ -68,6 +68,7 @@ def test_three_models_are_enough_and_the_average_of_the_suite_is_the_score(analy
     (row,) = rows(found, kind="correlation", source="ours")
     # Of the six orders of three models, one has rho -1, so the two-sided p is 2 / 6.
     assert (row["pairs"], row["rho"], row["p_value"], row["exact"]) == (3, -1.0, 0.333, 1)
+    assert cells(found)[0] == ["rv_glue", "ours", "3", "-1.00", "0.33", "all orders"]
     for pair in rows(found, kind="model", source="ours"):
         (run,) = [run for run in read_frame(study.tables["runs"], RUNS).to_dicts() if run["model"] == pair["model"]]
         assert pair["score"] == pytest.approx(80 - 5 * run["development_loss"], abs=5e-5)
@@ -120,6 +121,10 @@ def test_models_are_compared_with_others_of_their_size_where_it_has_both_kinds()
     # A size with only one kind of model does not count.
     found = compared([*models, (30, False, 90.0)])
     assert found == Comparison(optimal=2, optimal_mean=57.5, others=4, others_mean=66.0, sizes=2, ahead=1)
+    (shown,) = _optimal_tables({"glue": replace(found, sizes=3)})
+    assert shown.rows[0].cells == ["glue", "2", "57.5", "4", "66.0", "1 of 3"]
+    row = _comparison_row("glue", replace(found, sizes=3))
+    assert (row["optimal_mean"], row["other_mean"], row["sizes"], row["ahead"]) == (57.5, 66.0, 3, 1)
     # Equal means do not count as ahead.
     equal = compared([*models, (40, True, 60.5), (40, False, 60.0), (40, False, 61.0)])
     assert equal is not None and (equal.sizes, equal.ahead) == (3, 1)

@@ -9,6 +9,7 @@ import pytest
 from scaling_study import PAPER, Analysed, altered, cells, rows
 
 from hatchery.analysis.analyses.analysis import Findings, Study, analysis_called, settings_of
+from hatchery.analysis.analyses.power_laws import _heading
 from hatchery.analysis.compute_optimal import (
     frontier,
     optimal_models,
@@ -17,6 +18,8 @@ from hatchery.analysis.compute_optimal import (
     regions_of_one_model,
 )
 from hatchery.analysis.flops_counts import COUNT_NAMES
+from hatchery.analysis.scaling_laws import Law
+from hatchery.analysis.scaling_settings import RegionSettings
 from hatchery.analysis.tidy_tables import CURVES, RUNS, read_frame, write_rows
 
 REGIONS = {"below_break": {"up_to": 2.2e15}, "above_break": {"above": 2.65e15}}
@@ -160,6 +163,11 @@ def test_the_table_of_regions_has_models_with_three_or_more_optimal_points_in_a_
     assert [float(line[2].replace(",", "")) for line in found] == pytest.approx(sizes, rel=1e-6)
 
 
+def test_the_heading_of_a_region_has_both_of_its_bounds() -> None:
+    law = Law("flops", "near_the_break", RegionSettings(above=1e15, up_to=2.5e15), 0, None, None)
+    assert _heading(law) == "loss against FLOPs, near the break (above 1.00e15, up to 2.50e15)"
+
+
 def test_a_region_without_points_has_dashes(laws_of_both: Findings) -> None:
     above = [row for row in cells(laws_of_both) if row[:2] == ["ours", "0"]]
     assert above == [["ours", "0", "-", "-", "-", "-"]]
@@ -169,6 +177,8 @@ def test_a_study_without_losses_says_so(analysed: Analysed) -> None:
     found = analysed("power_laws", experiments=["nobody"], draws=2, **PAPER)
     assert any("no development losses" in note for note in found.notes)
     assert {row["source"] for row in found.rows} == {"published curves"}
+    # The paper prints laws of tokens and parameters, and no law of FLOPs over all points.
+    assert [len(group.rows) for group in found.tables[0].groups] == [1, 2, 2]
     assert not analysed("power_laws", experiments=["nobody"]).rows
 
 
