@@ -37,7 +37,8 @@ def test_means_and_parts_of_a_model_are_those_of_its_seeds(monkeypatch: pytest.M
     rows.append(("o-s1", "minimal_pairs", "x_hanzi_structure", *pairs, 50.0))
     frame = pl.DataFrame(rows, schema=columns, orient="row")
     monkeypatch.setattr("hatchery.analysis.tidy_tables.read_frame", lambda path, kind: frame)
-    study = Study([Run("m-s1", "Mine"), Run("m-s2", "Mine"), Run("n-s1", "Other", "n"), Run("o-s1", "Third", "o")], {"measurements": "x"})
+    runs = [Run("m-s1", "Mine"), Run("m-s2", "Mine"), Run("n-s1", "Other", "n"), Run("o-s1", "Third", "o")]
+    study = Study(runs, {"measurements": "x"})
     found = multilingual(MultilingualSettings(suites="x", tasks="y"), study)
     numbers = {row["part"]: row["points"] for row in found.rows if row["model"] == "Mine"}
     assert numbers["en/fine-tuning/arc"] == 35.0 and numbers["en/zero-shot/blimp"] is None
