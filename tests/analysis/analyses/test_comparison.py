@@ -95,7 +95,8 @@ def test_differences_of_single_seeds_are_named_and_numbers_on_other_text_have_no
         )
         for model, (mean, seeds, basis) in numbers.items()
     ]
-    rows = [replace(row, seeds=row.n) for row in rows]
+    # Each seed has three runs of fine-tuning.
+    rows = [replace(row, seeds=row.n, n=3 * row.n) for row in rows]
     study = Study("both", tuple(map(run_of, numbers)), tables={"summary": write_rows_of_summary(tmp_path, rows)})
     findings = found(study, against="one/small")
     (table,) = findings.tables
@@ -103,9 +104,14 @@ def test_differences_of_single_seeds_are_named_and_numbers_on_other_text_have_no
     assert any("one pretraining seed" in note for note in findings.notes)
     assert any("the texts differ" in note for note in findings.notes)
     assert [row["difference"] for row in findings.rows] == [5.5, None]
+    assert [(row["seeds"], row["against_seeds"]) for row in findings.rows] == [(2, 1), (2, 1)]
+    assert (findings.rows[1]["basis"], findings.rows[1]["against_basis"]) == ("text: b", "text: a")
     assert [getattr(cell, "text", cell) for cell in table.rows[1].cells][1:] == ["30.00", "20.00", "-"]
-    (mixed,) = found(study, against="two/other").tables
-    assert mixed.caption == "Differences of averages"
+    mixed = found(study, against="two/other")
+    assert mixed.tables[0].caption == "Differences of averages"
+    # The first of the two compared models has one seed.
+    assert any("one pretraining seed" in note for note in mixed.notes)
+    assert any(note.startswith("Not compared: test perplexity, because the texts differ") for note in mixed.notes)
 
 
 def test_without_two_models_of_one_name_the_page_says_what_to_do(averaged: Study) -> None:
@@ -113,3 +119,13 @@ def test_without_two_models_of_one_name_the_page_says_what_to_do(averaged: Study
     nothing = found(alone)
     assert (list(nothing.rows), list(nothing.tables)) == ([], [])
     assert "Set `against` to the model with which all" in nothing.notes[0]
+    # The reference model has no average.
+    assert list(found(averaged, against="two/large").notes) == [comparison.NO_AVERAGE]
+
+
+def test_a_model_is_compared_with_its_variant(averaged: Study) -> None:
+    settings = comparison.ComparisonSettings(variant="r")
+    study = replace(averaged, runs=tuple(map(run_of, ("one/x", "one/x_r", "one/y", "two/x_r"))))
+    comparison.check(settings, study)
+    models = ["one/x", "one/x_r", "one/y", "two/x_r"]
+    assert list(comparison.pairs(settings, models)) == [("one/x", "one/x_r")]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hatchery.errors import PlanError
-from hatchery.workflow.cluster_check import plan, problems, sbatch_text
+from hatchery.workflow.cluster_check import ClusterJob, plan, problems, sbatch_text
 
 SNAKEFILE = r"""
 wildcard_constraints:
@@ -118,6 +118,39 @@ def test_slurm_is_asked_once_for_each_shape_and_what_it_refuses_is_a_line(
     assert problem.startswith("pretrain: Slurm refuses the job: Invalid account; change the block `cluster` of config/")
     asked = (small_workflow / "asked").read_text(encoding="utf-8").splitlines()
     assert sum("--test-only" in line for line in asked) == 2
+
+
+def test_a_partition_that_is_down_or_has_a_shorter_limit_is_a_line_for_all_its_rules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    command(tmp_path, "sbatch", "exit 0")
+    command(tmp_path, "sinfo", "echo 'gpu|drain|infinite'; echo 'cpu*|up|1:00:00'; echo 'long|up|infinite'")
+    asked = {
+        "summarise": "-t 60",
+        "train": "-t 61",
+        "probe": "-t 61",
+        "tune": "-p cpu -t 90",
+        "pretrain": "-p gpu -t 5",
+        "wait": "-p long -t 9999",
+        "elsewhere": "-p unknown -t 9999",
+    }
+    jobs = [ClusterJob(rule, {}, f"sbatch {options}") for rule, options in asked.items()]
+    # Without the option `-p`, a job is in the default partition, which `sinfo` marks with an asterisk.
+    longer = (
+        "jobs would wait forever, because they request more than the 60 minutes of partition cpu; lower max_minutes"
+    )
+    down = "jobs in partition gpu would wait, because the partition is drain; name another partition in the block"
+    first, second = problems([*jobs, ClusterJob("prepare", {}, "")])
+    assert first.startswith(f"probe, train, tune: {longer}") and second.startswith(f"pretrain: {down}")
+    command(tmp_path, "sinfo", "echo 'slurm_load_partitions: Unable to contact slurm controller' >&2; exit 1")
+    asked_before = (tmp_path / "asked").read_text(encoding="utf-8").count("--test-only")
+    (problem,) = problems(jobs)
+    assert problem.startswith(
+        "sinfo: slurm_load_partitions: Unable to contact slurm controller; ask the administrators"
+    )
+    assert (tmp_path / "asked").read_text(encoding="utf-8").count("--test-only") == asked_before == 6
+    assert problems([ClusterJob("prepare", {}, "")]) == []
 
 
 @pytest.mark.parametrize(
