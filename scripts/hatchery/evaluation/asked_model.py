@@ -46,10 +46,10 @@ class HiddenStates:
     """Hidden states of all layers for one sentence.
 
     `states` is float32 [L, T, D]: the embedding's output, then each layer's output. With the layer weighting
-    `weighted_output`, the last entry is the input of task heads: the weighted sum of all layers. A user's module
-    determines its `states` itself. `tokens` are the texts of the T tokens, special tokens included. `attentions`
-    float32 [layers, H, T, T] are the attention weights of the H heads, summing to 1 over the last axis; None for models
-    of `transformers` and for a user's module.
+    `weighted_output`, the last entry is the input of task heads: the weighted sum of all layers. For a user's module,
+    `states` are the tensors that its method `hidden_states` returns. `tokens` are the texts of the T tokens, special
+    tokens included. `attentions` float32 [layers, H, T, T] are the attention weights of the H heads, summing to 1 over
+    the last axis; None for models of `transformers` and for a user's module.
     """
 
     tokens: tuple[str, ...]
@@ -104,8 +104,8 @@ class AskedModel:
 
         With "auto", the score is the pseudo-log-likelihood for masked and hybrid models, and the left-to-right
         log-likelihood for all other models; docs/evaluation.md lists the other scoring methods. Raises EvaluationError
-        for a sentence without tokens, and for a value that is not a text; the message then contains the position of the
-        value, counted from 1. Raises ConfigError for a scoring method that does not fit the model.
+        for a sentence without tokens. Raises EvaluationError naming the position, counted from 1, of an element of
+        `sentences` that is not a text. Raises ConfigError for a scoring method that does not fit the model.
         """
         sentences, model = plain_texts(sentences), self._asked_as(scoring)
         values = token_scores(model, model.encode(sentences, words=True), scoring, padded=True)

@@ -51,7 +51,8 @@ def candidates(
     digests.
 
     `sentences_of` returns the sentences of a document, by default the `suitable` ones. The split is `dev`. For a corpus
-    without `dev`, the first shard of `train` is read. Raises CorpusError for missing or damaged shards.
+    without `dev`, the first shard of `train` is read. Raises CorpusError for damaged shards, and for a corpus with
+    neither `dev` nor `train`.
     """
     splits = shards_by_split(corpus)
     split = "dev" if "dev" in splits else "train"

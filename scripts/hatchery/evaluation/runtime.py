@@ -99,8 +99,9 @@ def load_sentence_model(
 
 
 def compile_where_it_pays_(model: SentenceModel, choice: CompilationChoice, tokens: int) -> None:
-    """Compile the layers of a Hatchery model in place, if `choice` allows it and if `tokens`, the number of tokens to
-    evaluate, is large enough to save time.
+    """Compile the layers of a Hatchery model in place, if `choice` is "layers". If `choice` is "auto", compile the
+    layers only on a GPU, and only if `tokens`, the number of tokens to evaluate, is so large that compilation saves
+    time.
     """
     if not isinstance(model, HatcheryModel):
         return

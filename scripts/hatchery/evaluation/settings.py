@@ -192,9 +192,11 @@ class SuiteSettings(Settings):
     """
     counted_by: Literal["server", "collator"] | None = None
     """Compute the accuracy as BabyLM's organisers do, including the errors of their code; only for the edition 2026.
-    `null` computes the share of correct decisions. `server`: the accuracy on `entity_tracking` is computed on other
-    rows, including rows in which a wrong option contains "nothing". `collator` (for checkpoints): in `ewok`, whole
-    texts are compared with bare targets, so that no text is correct. Ties are decided by a random draw.
+    `null` computes the share of correct decisions. `server`: in `entity_tracking`, the preferred texts of a paradigm
+    are compared in order with the correct texts of its rows. These rows include rows with "nothing" in a wrong option,
+    which have no preferred text, so that later texts are compared with the correct texts of other rows. `collator` (for
+    checkpoints): in `ewok`, whole texts are compared with bare targets, so that no text is correct. Ties are decided by
+    a random draw.
     """
     temperatures: bool = False
     """Also score with logits divided by 61 temperatures from 0 to 3, and report the accuracy at the best temperature as

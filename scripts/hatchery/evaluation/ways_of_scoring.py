@@ -132,8 +132,8 @@ def fitting_ways(kinds: Sequence[str], predicted_before: int) -> list[str]:
 
 
 def why_not(name: str, kinds: Sequence[str], predicted_before: int, edition: Edition = 2023) -> str | None:
-    """Return the reason why a scoring method does not fit a model under the rules of `edition`; the reason ends with
-    the methods that fit. Return None if the method fits.
+    """Return the reason why a scoring method does not fit a model under the rules of `edition`, followed by an
+    alternative if there is one. Return None if the method fits.
     """
     if edition != 2023 and "encoder_decoder" in kinds:
         return (

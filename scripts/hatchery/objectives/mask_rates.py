@@ -97,8 +97,8 @@ class TokenPreference(Settings):
     `accuracy`: subwords that the model predicts badly.
     """
     power: Positive = 0.5
-    """Exponent p: the preference for a subword is x to the power of p, where x is the inverse count (`by: frequency`),
-    the mean loss (`by: loss`) or the share of wrong predictions (`by: accuracy`).
+    """Exponent p: the preference for a subword is x to the power of p, where x is the inverse of the count plus 1 (`by:
+    frequency`), the mean loss (`by: loss`) or the share of wrong predictions (`by: accuracy`).
     """
     interval_steps: Count = 200
     """For `by: loss` and `by: accuracy`: number of steps between two updates of the preferences."""

@@ -77,8 +77,8 @@ class PairTexts(PaddedExamples):
         return (*prompt, rejected if index % TEXTS_OF_A_PAIR else chosen)
 
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
-        """Return the example of sequence `index`: `[CLS] prompt text [SEP]`. The chosen or rejected text and its end
-        have labels.
+        """Return the example of sequence `index`: [CLS], the prompt, the chosen or rejected text, and the end tokens of
+        this text, if there are any. The text and its end tokens have labels.
         """
         texts = self.texts(seed, epoch, index)
         parts = [np.array([self.special.cls]), *(text.tokens for text in texts), self._ends]

@@ -65,8 +65,8 @@ def beam_search(
     """Return the finished translations of each source, best first, at most `limits.beam` translations.
 
     In each step, a copy of every unfinished translation is finished with the end token, and the best `beam`
-    continuations with other tokens stay unfinished. The search ends when a longer search cannot change the best
-    translation.
+    continuations with other tokens stay unfinished. The search ends at the maximum length, or when a longer search
+    cannot change the best translation.
 
     `input_ids` int64 [B, S] end with the end token, and `attention_mask` bool [B, S] is True at tokens. Padding, the
     start token and the ids in `never` are not generated. The model must be in evaluation mode.

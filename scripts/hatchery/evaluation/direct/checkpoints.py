@@ -47,8 +47,8 @@ def checkpoints_of(model: Any, tokenizer: Any, architecture: Named | None) -> Ch
     """Return the checkpoints of a run.
 
     `model` is the folder of a Hatchery run, or a mapping from numbers of words to models. `open_model` opens these
-    models, all with the same `tokenizer` and `architecture`. Raises ConfigError for other values, for a run without
-    stored checkpoints, and for a run whose model is a module of the user.
+    models, all with the same `tokenizer` and `architecture`. Raises ConfigError for any other `model`, for a run
+    without stored checkpoints whose number of words is known, and for a run whose model is a module of the user.
     """
     if isinstance(model, Mapping):
         return _given(model, tokenizer, architecture)
@@ -91,8 +91,8 @@ def _words_at_checkpoints(made: Manifest) -> dict[str, int]:
     """Map each checkpoint's name to the number of words that it has seen.
 
     If the run has word milestones (`checkpoints_at`), only the checkpoints at these milestones are included. Otherwise,
-    the checkpoints that are named after a step are included. For a run that has no word milestones and continues an
-    earlier run, the mapping is empty.
+    the checkpoints that are named after a step are included. The mapping is empty for a run that has no word milestones
+    and starts from an initial model.
     """
     marks = made.measures.get("marks", {})
     folders = {output.path.parent for output in made.outputs}

@@ -1,8 +1,8 @@
 """Encoded data as the fine-tuning loop reads it, independent of the task, and batches of items of similar length.
 
 `encoding.EncodedTexts` stores texts, pairs and choices, and `probing.encoding.EncodedSpans` stores sentences with
-spans. The training order depends only on seed, epoch and lengths, so it is the same on every machine and independent of
-earlier runs.
+spans. The training order depends only on seed, epoch, lengths and batch size, so it is the same on every machine and
+independent of earlier runs.
 
 For prediction, items are sorted by length, and each batch is filled up to a number of tokens, so that there is little
 padding. Under BabyLM's rules since 2025, prediction batches instead have 64 items in file order. Predictions stay on

@@ -186,8 +186,8 @@ def with_frozen_layers(
     """In a task on sentences with spans, replace the token ids by the hidden states of a frozen encoder, which are
     computed once for all runs.
 
-    `mib` limits the memory for these states, in MiB. States that do not fit are computed again in every batch. If the
-    head trains its encoder, or if `mib` is 0, the task is returned unchanged.
+    `mib` limits the memory for these states, in MiB. States that do not fit are computed again in every batch. If `mib`
+    is 0, or if the head is not a probe on a frozen encoder without dropout, the task is returned unchanged.
     """
     head = settings.task.head
     if mib == 0 or not can_be_kept(head):

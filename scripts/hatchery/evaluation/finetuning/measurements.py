@@ -127,8 +127,9 @@ def finetuning_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 def _basis_of_set(manifest: Manifest, rows: str, scored: int | None) -> str:
     """Return the comparison basis of a score on the set `rows`. It contains the raw data and the number of scored rows.
-    If the protocol follows BabyLM's rules since 2025, the basis names these rules. If the reported model state was
-    selected on the scored rows, the basis states this selection. No other setting of fine-tuning is part of the basis.
+    If the protocol follows BabyLM's rules since 2025, the basis names these rules. If the set is the main scored set
+    and the reported model state was selected on its rows, the basis states this selection. No other setting of
+    fine-tuning is part of the basis.
     """
     sources = sorted((name, digest) for name, digest in manifest.inputs.items() if name.startswith("source"))
     given: Any = manifest.settings.get("protocol", {})

@@ -251,7 +251,8 @@ def predictions_json(task: TaskSettings, answers: Predicted) -> str:
     """Return the predictions for the task's first scored set in the format of BabyLM's evaluation server
     (docs/papers/babylm-2026.md, "Prediction files").
 
-    The task's name in this format is the part of its file name before the first dot: `rte` for `rte.valid.jsonl`.
+    In this format, the task's name is the part before the first dot in the name of the set's first file: `rte` for
+    `rte.valid.jsonl`.
     """
     first = next(files for name, files in task.files.items() if name != "train")
     name = PurePosixPath(first if isinstance(first, str) else first[0]).name.partition(".")[0]

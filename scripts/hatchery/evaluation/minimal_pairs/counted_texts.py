@@ -35,8 +35,9 @@ def right_texts(items: Sequence[Item], source: RawSource, suite: SuiteSettings) 
 def counted_by_text(
     items: Sequence[Item], decisions: Sequence[Decision], rights: Sequence[tuple[str, str]], suite: SuiteSettings
 ) -> list[Decision]:
-    """Return the decisions with the organisers' credit: 1 if the preferred text equals the correct text of its row,
-    else 0.
+    """Return the decisions with the organisers' credit: 1 if the preferred text equals the correct text with which the
+    organisers compare this text, else 0. The organisers compare the nth preferred text of a paradigm with the nth
+    correct text of this paradigm.
 
     `rights` is the result of `right_texts`.
     """

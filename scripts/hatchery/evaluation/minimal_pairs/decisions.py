@@ -95,10 +95,10 @@ def tie_rule(suite: SuiteSettings) -> str:
 def decision(item: Item, scores: Sequence[float], suite: SuiteSettings, unknown: bool = False) -> Decision:
     """Return the decision on an item under its suite's rules.
 
-    If several candidates have the best score, the first of these candidates is preferred. There are two exceptions: in
-    BabyLM 2026, one of these candidates is drawn at random, and with the tie rule "first_in_row", the first one in the
-    file's row is preferred. If `unknown` is true, a text of the item contains an unknown token, and the item counts as
-    wrong.
+    If several candidates have the best score, the first of these candidates in the item is preferred. There are two
+    exceptions. With the tie rule "first_in_row", the first of these candidates in the file's row is preferred. With
+    every other tie rule in BabyLM 2026, one of these candidates is drawn at random. If `unknown` is true, a text of the
+    item contains an unknown token, and the item counts as wrong.
     """
     best, outcome, rule = best_candidates(item, scores), decide(item, *scores), tie_rule(suite)
     chosen = best[0]
@@ -130,11 +130,11 @@ def accuracy_table(
 ) -> list[Accuracy]:
     """Return accuracies of every paradigm, every phenomenon and the suite; names are sorted within a level.
 
-    The accuracy of a paradigm or phenomenon is over all its pairs. The suite has two rows, because papers average in
-    two ways. On the same decisions, the two averages may differ by more than a percentage point. `<suite>` is the
-    unweighted mean over paradigms (LTG-BERT, 67 paradigms). `<suite>_by_phenomenon` is the unweighted mean over
-    phenomena (BabyLM 2023 and ELC-BERT, 12 phenomena). `credits` are the credits of the items; by default a tie has
-    credit 0.
+    By default, the accuracy of a paradigm or phenomenon is over all its pairs, and the suite has two rows, because
+    papers average in two ways. On the same decisions, the two averages may differ by more than a percentage point.
+    `<suite>` is the unweighted mean over paradigms (LTG-BERT, 67 paradigms). `<suite>_by_phenomenon` is the unweighted
+    mean over phenomena (BabyLM 2023 and ELC-BERT, 12 phenomena). `credits` are the credits of the items; by default a
+    tie has credit 0.
 
     If `by_split` is true (entity tracking), the accuracy of a phenomenon is the mean over its paradigms, and both rows
     of the suite contain the mean over phenomena. If `by_pair` is true, a third row of the suite, `<suite>_by_pair`,

@@ -292,9 +292,10 @@ def candidate_scores(
     - `temperatures`: temperatures by which logits are divided; with GRID, the result also has the scores at each
       temperature.
     - `official`: if true, scored tokens are counted as in BabyLM's code (`given_tokens`), scores that are not finite
-      are allowed, and in a causal model, a text of several tokens without scored tokens has score 0.
-    - `by_prefix`: if true, scored tokens are counted as in lm-evaluation-harness (`prefix_tokens.py`), and a text
-      without scored tokens has score 0.
+      are allowed, and in a causal model, a text of several tokens, special tokens included, has score 0 if none of its
+      tokens is scored.
+    - `by_prefix`: if true, scored tokens are counted as in lm-evaluation-harness (`prefix_tokens.py`), and a text that
+      has tokens but no scored tokens has score 0.
 
     Raises EvaluationError naming the item if a text has more than LONGEST_SENTENCE_TOKENS tokens, or more tokens than
     the model can read. Except in the two cases of score 0 above, also raises EvaluationError for a text without scored

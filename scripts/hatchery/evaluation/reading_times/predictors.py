@@ -39,7 +39,7 @@ def spilled_predictors(settings: ReadingTableSettings) -> dict[str, int]:
 def drop_sentence_ends(words: pl.DataFrame) -> pl.DataFrame:
     """Return the words without the first and the last word of each sentence.
 
-    The words of an item without a sentence number form one sentence.
+    Those words of an item that have no sentence number form one sentence.
     """
     own = pl.col("position")
     ends = pl.struct("item", "sentence")

@@ -41,8 +41,8 @@ class ReadingTableSettings(Settings):
     then be `none`.
     """
     sentence: NotEmpty | None = None
-    """Column that identifies the sentence of a word, for `drop_sentence_ends`. The words of a text with an empty cell
-    in this column form one sentence. `null`: the table has no such column.
+    """Column that identifies the sentence of a word, for `drop_sentence_ends`. Those words of a text that have an empty
+    cell in this column form one sentence. `null`: the table has no such column.
     """
     only: dict[str, str] = field(default_factory=dict)
     """Filter of rows: only rows with these values in these columns are read, such as `{lang: en}` for the rows of one

@@ -24,7 +24,9 @@ WORD_METRIC, MEAN_METRIC = "surprisal_bits", "bits_per_word"
 
 
 def own_columns(columns: Iterable[str]) -> dict[str, str]:
-    """Return the names that the columns of a user's table have in surprisal tables; all names are distinct."""
+    """Return a mapping from the columns of a user's table to the names of these columns in surprisal tables. All names
+    are distinct.
+    """
     found: dict[str, str] = {}
     for column in columns:
         name = column if column and column not in OURS else f"{OWN}{column or 'rows'}"

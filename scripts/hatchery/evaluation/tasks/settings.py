@@ -278,8 +278,8 @@ class ProtocolSettings(Settings):
     """Year of BabyLM whose fine-tuning is reproduced. Four rules apply since `2025`. The encoder keeps the dropout of
     its pretraining. External tokenizers add only the special tokens of their own template to a text, and no token
     types. Scored rows are evaluated in file order, in batches of 64. Unless `track` is set, predictions.json is written
-    with the predictions of the first seed and learning rate, in the format of BabyLM's server. With `2026`, padding is
-    also added before the texts.
+    with the predictions of the first seed and learning rate, in the format of BabyLM's server. With `2026` and without
+    `track`, padding is added before the texts instead of after them.
     """
     track: Literal["multilingual"] | None = omitted_at_default(None)
     """Rules of a track; only for the edition 2026. The value `multilingual` applies the rules of the multilingual

@@ -109,7 +109,7 @@ def masking_rule(
     """Return the masking rule of `settings` for sequences of at most `sequence_length` tokens.
 
     If the share of tokens to predict changes in training, the rule predicts the final share. Raises TrainingError if
-    the vocabulary contains only special tokens.
+    all tokens of the vocabulary are protected (`SpecialIds.n_protected`).
     """
     from hatchery.objectives.special_ids import Corruption
 
