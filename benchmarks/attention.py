@@ -30,7 +30,9 @@ CORE_SIZES = ((32, 4, 32, 32), (2, 12, 128, 64), (8, 12, 128, 64), (2, 12, 512, 
 
 
 class Case:
-    """Inputs of one size, and methods that compute the same scores from them."""
+    """Inputs of one size, and methods that compute attention scores from these inputs. Except for `limit`, all methods
+    return the same scores.
+    """
 
     def __init__(self, hidden_size: int, heads: int, batch: int, length: int) -> None:
         config = LtgBertConfig(
@@ -49,16 +51,16 @@ class Case:
         self.heads, self.width, self.scale = heads, config.head_size, self.attention.scale
 
     def hatchery(self) -> Tensor:
-        """The scores as the model computes them."""
+        """Return the attention scores as Hatchery's model computes them."""
         return self.attention.scores(self.hidden, self.relative, self.positions)
 
     def limit(self) -> Tensor:
-        """The content scores without position scores."""
+        """Return the content scores without position scores."""
         query, key = self._content()
         return query @ key.transpose(-1, -2) * self.scale
 
     def plain(self) -> Tensor:
-        """The scores by LTG-BERT's formula, with one position vector per pair of tokens."""
+        """Return the attention scores by LTG-BERT's formula, with one position vector per pair of tokens."""
         query, key = self._content()
         position_query, position_key = self._position(self.relative)
         scores = query @ key.transpose(-1, -2)
@@ -66,7 +68,9 @@ class Case:
         return (scores + torch.einsum("bhjd,hijd->bhij", key, position_query[:, self.rows])) * self.scale
 
     def gather(self) -> Tensor:
-        """The scores from one position score per bucket, looked up with torch.gather."""
+        """Return the attention scores; the position scores of each token are computed once per position bucket, and
+        looked up with torch.gather.
+        """
         query, key = self._content()
         first, last = self.positions.first_row, self.positions.first_row + self.positions.n_rows
         position_query, position_key = self._position(self.relative[first:last])

@@ -28,21 +28,25 @@ PERPLEXITY_PERCENT, PAIRS_POINTS = 1.0, 1.0
 
 
 def means(path: Path) -> dict[Key, float]:
-    """Return the means of a summary, without rows that have no mean."""
+    """Return the mean in each row of a `summary.csv`, by model, suite, task and metric; rows without a mean are left
+    out.
+    """
     rows = pl.read_csv(path, schema_overrides={"mean": pl.Float64}).drop_nulls("mean").select(*KEYS, "mean")
     return {(model, suite, task, metric): mean for model, suite, task, metric, mean in rows.rows()}
 
 
 def shares_of_pairs(path: Path) -> set[Key]:
-    """Return the keys of the values of a summary that are accuracies of minimal pairs."""
+    """Return the keys (model, suite, task, metric) of all accuracies of minimal pairs, read from the tidy table next to
+    a `summary.csv`.
+    """
     measurements = pl.read_parquet(MEASUREMENTS.in_folder_of(path))
     is_share = (pl.col("kind") == "minimal_pairs") & pl.col("metric").str.contains("accuracy")
     return set(measurements.filter(is_share).select(KEYS).rows())
 
 
 def judged(metric: str, is_pairs: bool, on_cpu: float, on_gpu: float) -> tuple[str, bool]:
-    """Return the difference between the two values as text, and whether it is within its limit. Only perplexities and
-    accuracies of minimal pairs have a limit.
+    """Return the difference between a score on a CPU and on a GPU as text, and whether the difference is within its
+    limit. Only perplexities and accuracies of minimal pairs have a limit.
     """
     if "perplexity" in metric:
         percent = 100 * (on_gpu / on_cpu - 1)

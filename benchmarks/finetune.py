@@ -108,8 +108,8 @@ class BesideBare:
 
 
 def loop_share(make: Callable[[], TaskModel], data: EncodedTexts, rounds: int, device: torch.device) -> float:
-    """Return the speed of the loop as a share of the speed of bare forward and backward passes: the median of the
-    rounds.
+    """Return the speed of the loop divided by the speed of bare forward and backward passes: the median of this ratio
+    over the rounds.
     """
     shares = []
     for _ in range(rounds + 1):
@@ -136,7 +136,7 @@ class EveryPosition(nn.Module):
     """
 
     def forward(self, encoder: nn.Module, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Vectors [B, D]."""
+        """Return the vector of the first token of each text, [texts, hidden size]."""
         return encoder(input_ids, attention_mask)[-1][:, 0]
 
 
@@ -197,7 +197,7 @@ def main() -> None:
 def train_ours(
     make: Callable[[], TaskModel], examples: list[Example], tokenizer: Tokenizer, device: torch.device
 ) -> None:
-    """Train one epoch as the stage does, including the encoding."""
+    """Train one epoch with Hatchery's loop, including the encoding of the texts."""
     train_model(make(), encode_texts(examples, tokenizer, MAX_LENGTH), None, PROTOCOL, 5e-5, 12, device)
 
 

@@ -92,7 +92,7 @@ def _model(bench: Bench, vocabulary_size: int, device: torch.device) -> Language
 
 
 def _waits(bench: Bench) -> Row:
-    """Count the synchronisations of host and GPU that PyTorch reports in a step of the engine.
+    """Return a row with the number of synchronisations of host and GPU that PyTorch reports in a step of the engine.
 
     The benchmark reads the loss of every step.
     """

@@ -83,7 +83,7 @@ class Bench:
 
     @property
     def on_gpu(self) -> bool:
-        """Whether the device runs operations asynchronously."""
+        """True if the device is not a CPU, so that operations run asynchronously."""
         return self.device.type != "cpu"
 
     def wait(self) -> None:

@@ -99,14 +99,14 @@ class Work:
                 run.add_output(path)
 
     def _tokens(self, name: str) -> Path:
-        """Return the manifest of the corpus `name` as token shards."""
+        """Encode the corpus `name`; return the manifest of its token shards."""
         output = self.folder / f"{name}-tokens/manifest.json"
         corpus = self.folder / name / "manifest.json"
         run_stage(encode_corpus, _stage("encode_corpus"), output, corpus=corpus, tokenizer=self.tokenizer)
         return output
 
     def _source(self, name: str, written: Iterator[str]) -> str:
-        """Return the manifest of a source with the file `name`, which gets the written lines."""
+        """Write the lines `written` to the file `name`; return the manifest of a source that contains this file."""
         path = self.folder / f"{name.partition('.')[0]}-data" / name
         path.parent.mkdir(exist_ok=True)
         with path.open("w", encoding="utf-8") as handle:
@@ -115,24 +115,24 @@ class Work:
         return str(self.folder / f"{name}.json")
 
     def surprisal(self, texts: int) -> tuple[str, dict[str, Any]]:
-        """Surprisals of the lines of a text file."""
+        """Return the stage `measure_surprisal` and its inputs: a text file with one text per line."""
         source = self._source(f"lines{texts}.txt", lines(texts))
         return "measure_surprisal", {"settings": {"name": "texts"}, "source": source}
 
     def surprisal_of_rows(self, texts: int) -> tuple[str, dict[str, Any]]:
-        """Surprisals of a table with a row for each word."""
+        """Return the stage `measure_surprisal` and its inputs: a table with a row for each word."""
         source = self._source(f"rows{texts}.csv", self._rows(texts))
         settings = {"name": "texts", "column": "word", "text": "item", "order": "position"}
         return "measure_surprisal", {"settings": settings, "source": source}
 
     def reading_times(self, texts: int) -> tuple[str, dict[str, Any]]:
-        """Linear regressions of a table with a row for each word."""
+        """Return the stage `measure_reading_times` and its inputs: a table with a row for each word."""
         source = self._source(f"times{texts}.csv", self._rows(texts))
         settings = {"name": "times", "participant": None, "random_effects": "none"}
         return "measure_reading_times", {"settings": settings, "source": source}
 
     def reading(self, texts: int) -> tuple[str, dict[str, Any]]:
-        """Reading measures of a table with BabyLM's columns and a row for each text."""
+        """Return the stage `measure_reading` and its inputs: a table with BabyLM's columns and a row for each text."""
         draw = np.random.default_rng(1)
 
         def rows() -> Iterator[str]:
@@ -151,11 +151,11 @@ class Work:
         return "fill_sentences", {"settings": {}, "corpus": str(corpus)}
 
     def perplexity(self, texts: int) -> tuple[str, dict[str, Any]]:
-        """Perplexity of documents with one text each."""
+        """Return the stage `measure_perplexity` and its inputs: documents that contain one text each."""
         return self._perplexity(f"documents{texts}", lines(texts))
 
     def perplexity_of_a_long_text(self, texts: int) -> tuple[str, dict[str, Any]]:
-        """Perplexity of one document with all texts."""
+        """Return the stage `measure_perplexity` and its inputs: one document that contains all texts."""
         return self._perplexity(f"long{texts}", iter(["\n".join(lines(texts))]))
 
     def _perplexity(self, name: str, documents: Iterator[str]) -> tuple[str, dict[str, Any]]:
@@ -164,7 +164,7 @@ class Work:
         return "measure_perplexity", {"settings": settings, "tokens": str(self._tokens(name))}
 
     def export(self, texts: int) -> tuple[str, dict[str, Any]]:
-        """Export with a checkpoint for each 1,000 texts."""
+        """Return the stage `export_model` and its inputs: a model with a checkpoint for each 1,000 texts."""
         checkpoints = {f"chck_{number + 1}M": str(self.model) for number in range(texts // 1_000)}
         return "export_model", {"settings": EXPORT, "checkpoints": checkpoints, "pretraining": str(self.model)}
 

@@ -26,7 +26,7 @@ ScoresOf = Callable[[DisentangledSelfAttention, Tensor, Tensor, Tensor, Position
 def skewed(
     attention: DisentangledSelfAttention, query: Tensor, key: Tensor, table: Tensor, positions: PositionIndices
 ) -> Tensor:
-    """Scaled position scores [B, H, T, T]."""
+    """Return scaled position scores [B, H, T, T], shifted from the scores of all distances."""
     batch, heads, length, _ = query.shape
     position_query, position_key = attention.position_vectors(attention.dropout(positions.reached(table)))
     rows = positions.row_of_distance
@@ -44,7 +44,7 @@ def skewed(
 def by_prefix_sums(
     attention: DisentangledSelfAttention, query: Tensor, key: Tensor, table: Tensor, positions: PositionIndices
 ) -> Tensor:
-    """Scaled position scores [B, H, T, T]."""
+    """Return scaled position scores [B, H, T, T], looked up per bucket; their gradients use prefix sums."""
     length = query.shape[2]
     position_query, position_key = attention.position_vectors(attention.dropout(positions.reached(table)))
     columns, first = positions.columns(length), positions.first_distance[: positions.n_rows + 1].long()

@@ -152,7 +152,7 @@ class Training:
         return files[0].read_bytes().count(b"\n") if files else 0
 
     def is_writing(self) -> bool:
-        """Whether a checkpoint is being written now."""
+        """True if a checkpoint is being written now."""
         return any(self.folder.glob("checkpoints/*/.step_*.partial"))
 
     def files(self) -> dict[str, bytes]:

@@ -59,7 +59,7 @@ def zipf(count: int) -> np.ndarray:
 
 
 def drawn(draw: np.random.Generator, cumulative: np.ndarray, count: int) -> np.ndarray:
-    """Return `count` ranks drawn by cumulative probabilities."""
+    """Return `count` ranks, drawn at random; `cumulative` contains the cumulative probabilities of the ranks."""
     return np.minimum(np.searchsorted(cumulative, draw.random(count)), len(cumulative) - 1)
 
 

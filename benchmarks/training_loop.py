@@ -72,7 +72,7 @@ def make_model(vocabulary_size: int, device: torch.device) -> LanguageModel:
 
 
 def initialised(config: LtgBertConfig, device: torch.device, causal: bool = False) -> LanguageModel:
-    """Return the model with weights of seed 42, on `device`."""
+    """Return a model on `device` whose random initial weights have the seed 42."""
     model = LanguageModel(config, causal=causal)
     initialise_(model, 42)
     return model.to(device)

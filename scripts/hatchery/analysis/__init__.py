@@ -1,1 +1,3 @@
-"""Collect outputs of runs in tidy tables, compute means, compare means with published values, and fit scaling laws."""
+"""Functions that collect the outputs of runs in tidy tables, average scores over runs, compare the means with published
+values, and fit scaling laws.
+"""

@@ -28,7 +28,7 @@ class Aggregate:
     score.
 
     `mean` is None if no run has a score. `mean_without_failed` is the mean over the runs that did not fail, or None if
-    all failed. `std` is the sample standard deviation (n - 1), or None for fewer than two runs. For a single run,
+    all runs failed. `std` is the sample standard deviation (n - 1), or None for fewer than two runs. For a single run,
     `sampling_deviation` is the standard deviation due to the choice of test items. `blind_guess` is the score of
     guesses that do not use the items. `seeds` is the number of pretraining seeds (0: unknown). `basis` names the
     predicted tokens, tokenizer, text and scoring method; only scores with equal `basis` are comparable
@@ -57,8 +57,8 @@ class Aggregate:
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float | None, float | None]:
-    """Return the arithmetic mean and the sample standard deviation (n - 1) of `values`; None for a value that is
-    undefined.
+    """Return the arithmetic mean and the sample standard deviation (n - 1) of `values`. The mean is None without
+    values, and the deviation is None for fewer than two values.
     """
     if not values:
         return None, None
@@ -88,7 +88,7 @@ def least_of_best(numbers: Iterable[tuple[float, float]]) -> float:
     """Return the best value minus its noise. A lower value is worse than the best value by more than noise. `numbers`
     are pairs (value, noise); a higher value is better.
 
-    If several values are equally good, the largest of their noises is used.
+    If several pairs have the best value, the largest of their noises is used.
     """
     best, reach = max(numbers)
     return best - reach - SLACK
@@ -105,10 +105,10 @@ def aggregate_runs(runs: "pl.DataFrame") -> Aggregate:
 def aggregate_values(
     runs: Sequence[tuple[float | None, str, float | None]], blind_guess: float | None = None
 ) -> Aggregate:
-    """Return the mean and standard deviation over runs. Each run is a tuple (value, reason of failure, sampling
-    deviation).
+    """Return the mean and standard deviation over runs. Each run is a tuple (value, reason of failure, standard
+    deviation due to the choice of test items).
 
-    Several runs have no common sampling deviation, so it is returned only for a single run.
+    Several runs have no common sampling deviation, so the result contains a sampling deviation only for a single run.
     """
     numbers = [(value, failed, sampling) for value, failed, sampling in runs if value is not None]
     mean, std = mean_and_deviation([value for value, _, _ in numbers])

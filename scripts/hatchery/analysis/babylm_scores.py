@@ -52,7 +52,7 @@ class Rules:
         return tuple(part for part in self.parts if part not in (GLUE, READING, ACQUISITION))
 
     def mean(self, parts: Parts, acquisition: bool = True) -> float:
-        """Return the overall score. If `acquisition` is False, the score for the age of acquisition counts as 0."""
+        """Return the overall score. If `acquisition` is False, the part for the age of acquisition counts as 0."""
         found = {part: parts.get(part) or 0.0 for part in self.parts}
         if not acquisition:
             found[ACQUISITION] = 0.0

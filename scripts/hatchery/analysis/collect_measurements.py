@@ -73,8 +73,8 @@ class HeldOutText:
     def tokens_per_byte(self, made: Manifest, objective: ObjectiveKeys, split: str) -> float | None:
         """Return the number of predicted tokens of a split, divided by the number of bytes of its text.
 
-        Return None if bits per byte are undefined, or if `made`, the manifest of a training or evaluation, has other
-        token shards as input.
+        `made` is the manifest of a training or evaluation. Return None if bits per byte are undefined, if the token
+        shards are unknown, or if `made` has other token shards as input.
         """
         if self._tokens is None or made.inputs.get("tokens") != self._tokens.digest:
             return None
@@ -109,8 +109,8 @@ class HeldOutText:
     def loss(self, made: Manifest, objective: ObjectiveKeys, split: str) -> float | None:
         """Return the loss of the blind guess on a split, in nats per token that the objective predicts.
 
-        Return None if `made`, the manifest of a training or evaluation, has other token shards as input. Raises the
-        errors of `Objective.target_counts`.
+        `made` is the manifest of a training or evaluation. Return None if the token shards are unknown, or if `made`
+        has other token shards as input. Raises the errors of `Objective.target_counts`.
         """
         if self._tokens is None or made.inputs.get("tokens") != self._tokens.digest:
             return None

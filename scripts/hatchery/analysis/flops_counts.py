@@ -29,7 +29,7 @@ def flops_per_sequence(run: Run, count: FlopsCount) -> float | None:
     """Return the FLOPs of one training sequence of `run`, a row of `runs.parquet`.
 
     A formula of the reduced-vocabulary study returns None if the sequence length changes during training. The other
-    methods return the mean over all sequences, or None without sequences.
+    methods return the mean over all training sequences, or None if the run has no training sequences.
     """
     if count not in get_args(StudyFormula):
         total, sequences = training_flops(run, count), run["sequences"]

@@ -4,8 +4,8 @@ Source: docs/papers/babylm-2026.md, "The multilingual track". A language has a f
 counts as 0. English, Dutch and Chinese have 6, 7 and 6 zero-shot parts, and 8, 8 and 9 fine-tuning parts. These numbers
 follow from the printed means of the organisers' baselines. The two tasks of GlobalPIQA count as one part.
 
-Inferred: a language's score is the mean over all of its parts, without Hanzi and MECO, which only the server scores.
-The overall score is the mean of the three languages' scores.
+Inferred: a language's score is the mean over all of its parts, without Hanzi and MECO, which only BabyLM's server
+scores. The overall score is the mean of the three languages' scores.
 """
 
 import math

@@ -76,8 +76,8 @@ def read_layer_weights(manifest: Manifest) -> LayerWeights:
     """Return the layer weights of a model, read from `config.json` and, if the model has layer weighting, from
     `layer_weights.json`.
 
-    Return no weights if they combine blocks instead of layers, as in GPT-BERT. Raises EvaluationError, naming the file,
-    for an invalid table, or for a missing or unexpected pair of layers.
+    Return no weights if the model's weights combine blocks instead of layers, as in GPT-BERT. Raises EvaluationError,
+    naming the file, for an invalid table, or for a missing or unexpected pair of layers.
     """
     config = json_record(manifest.file(CONFIG_FILE), _Config)
     layers = config.num_hidden_layers

@@ -33,8 +33,8 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class LayerWeights:
-    """Scaled layer weights n * alpha by (consuming layer n, producing layer i). n is counted from 1, and i from 0 (the
-    embedding).
+    """Layer weights, multiplied by n, by (n, i): n is the number of the consuming layer, counted from 1, and i is the
+    number of the producing layer, counted from 0 (the embedding).
 
     `plain` is true for models without layer weighting: every layer reads the sum of all earlier outputs, each with
     weight 1. The consuming layer `layers` + 1 is the input of the heads.

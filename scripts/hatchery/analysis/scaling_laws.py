@@ -106,7 +106,8 @@ class BreakPoint:
 def find_break(xs: Sequence[float], ys: Sequence[float]) -> BreakPoint:
     """Find the best split of positive points into two power laws.
 
-    Raises EvaluationError if there are too few points, or too few distinct values of x, for two laws.
+    Raises EvaluationError if there are too few points, or too few distinct values of x, for two laws, and if the fit of
+    a single law to all points fails.
     """
     points = sorted(zip(xs, ys, strict=True))
     single = fit_power_law(*_columns(points))

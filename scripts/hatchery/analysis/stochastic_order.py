@@ -31,8 +31,8 @@ UNDECIDED = 0.5
 class QuantileSteps:
     """Intervals of (0, 1) on which two quantile functions are compared, with weights.
 
-    `first` and `second`, int64 [S], are the indices of the quantiles in the two sorted samples. `weights`, float64 [S],
-    are proportional to the lengths of the intervals.
+    For S intervals, `first` and `second`, int64 [S], are the indices of the quantiles in the two sorted samples.
+    `weights`, float64 [S], are proportional to the lengths of the intervals.
     """
 
     first: np.ndarray

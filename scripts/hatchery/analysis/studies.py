@@ -53,7 +53,9 @@ def analysis_entry(project: "Project", name: str, analysis: str) -> AnalysisSett
 
 
 def _own_analyses(experiment: "Experiment") -> dict[str, AnalysisSettings]:
-    """Return the analyses that a single experiment has without a study, in the order of its page."""
+    """Return the settings of the analyses that a single experiment has without a study, by name, in the order of the
+    experiment's page.
+    """
     declared = {name: analysis_called(name) for name in analysis_names()}
     asked = {name: analysis.own(experiment) for name, analysis in declared.items()}
     return {

@@ -56,8 +56,8 @@ class Summary(Scores):
     are in the order of the configuration; baselines come last. `failures` are the measurements of runs that failed or
     have no score, with the run's `title`. `incomplete` are averages without a value, with the tasks that lack scores.
     `unmatched` are published values without a row of our models. `published_notes` are the notes of the published
-    table. `settings` describes how each suite, except the perplexity, was measured. `trained_otherwise` maps models
-    whose training masks differ from those of the perplexity to a description of their masks.
+    table. `settings` describes how each suite, except the perplexity, was measured. `trained_otherwise` maps a model to
+    a description of its training masks if these differ from the masks with which its perplexity was measured.
     """
 
     experiment: str

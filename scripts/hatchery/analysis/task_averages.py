@@ -3,9 +3,9 @@
 Four averages are published: over eleven tasks of BabyLM's GLUE, over the six ambiguous tasks of MSGS, over LTG-BERT's
 fourteen tasks (after averaging the metrics of each task), and over LTG-BERT's five probes. If a suite has all tasks of
 its published average, `average` is computed like the published average. If tasks are missing, `average_of_<n>_tasks` is
-the unweighted mean over the existing tasks. For all other suites, `average` is the unweighted mean. A prefix of the
-suite's name is allowed: `my_msgs` with the tasks `my_msgs_...` is averaged like `msgs`. Each average has two kinds of
-deviation (`aggregates`).
+the unweighted mean over the existing tasks (for MSGS, the existing ambiguous tasks). For all other suites, `average` is
+the unweighted mean. A prefix of the suite's name is allowed: `my_msgs` with the tasks `my_msgs_...` is averaged like
+`msgs`. Each average has two kinds of deviation (`aggregates`).
 
 Tasks, units and the combination of metrics change an average more than the choice of the model
 (docs/papers/elc-bert.md, "Averages"; docs/papers/babylm-evaluation.md, "Statistics").
@@ -163,8 +163,8 @@ PUBLISHED_AVERAGES: dict[str, dict[str, tuple[Member, ...]]] = {
 
 @dataclass(frozen=True)
 class TaskAverage:
-    """One average over tasks: its name (column `task`), its metric (one metric for each kind of deviation), and its
-    aggregated value.
+    """One average over tasks: its name (column `task`), its metric, and its aggregated value. The metric determines how
+    the deviation was computed.
 
     `manifests` are the manifests from which the average was computed. `without_number` lists tasks for which no run has
     a score; the average then has no value. The list is empty for the metric `run_score_percent`.
@@ -229,7 +229,8 @@ def _averages(
     suite: str, measured: "pl.DataFrame", present: Iterable[tuple[str, str]]
 ) -> dict[str, tuple[Member, ...]]:
     """Return the terms of each published average whose terms all exist, by name of the average. If none of these
-    averages is named `average`, and the suite has at least two tasks, add an average over the existing tasks.
+    averages is named `average`, add an average over the existing tasks of the suite or, for MSGS, over the existing
+    ambiguous tasks. This average needs at least two tasks.
     """
     original = original_suite(suite)
     prefix = suite.removesuffix(original)

@@ -39,7 +39,7 @@ class Column:
 
 @dataclass(frozen=True)
 class TidyTable:
-    """One table. `rows` describes what one row is. The columns of `key` identify a row."""
+    """One table. `rows` describes the meaning of a row. The values in the columns `key` identify a row."""
 
     name: str
     rows: str

@@ -136,23 +136,23 @@ class Page:
         return clean(text, self._rules)
 
     def sentence(self, element: etree._Element) -> str:
-        """Return the characters of a sentence (element `s`) before cleaning. `corrected` replaces a line break inside a
-        word with a space.
+        """Return the characters of a sentence (element `s`) before cleaning. With `reading: corrected`, a space
+        replaces each line break inside a word.
         """
         text = characters(element)
         return text.replace("\n", " ") if self.corrected and "\n" in text else text
 
     def name(self, element: etree._Element) -> str:
-        """Return the text of a head, caption, label or speaker as one line. `corrected` puts a space between the
-        sentences of this element.
+        """Return the text of a head, caption, label or speaker, cleaned. With `reading: corrected`, the text is one
+        line, and a space separates the sentences of the element.
         """
         if not self.corrected:
             return self.clean(characters(element))
         return self.clean(characters(element, " ").replace("\n", " "))
 
     def title_with_colon(self, element: etree._Element) -> str:
-        """Return `Name: ` for a speaker or the head of a list. `corrected` writes no second colon, and no colon after
-        an empty name.
+        """Return `Name: ` for a speaker or the head of a list. With `reading: corrected`, a name that ends in a colon
+        gets no second colon, and an empty name gets no colon.
         """
         name = self.name(element)
         if not self.corrected:
@@ -161,7 +161,9 @@ class Page:
         return f"{name}: " if name else ""
 
     def heading(self, level: int, name: str, prefix: str = "", suffix: str = "") -> None:
-        """Add a heading line: `level` hash signs and a name. `corrected` adds no heading for an empty name."""
+        """Add a heading line: `level` hash signs and a name. With `reading: corrected`, no heading is added for an
+        empty name.
+        """
         if name or not self.corrected:
             self.blocks.append(f"{prefix}{'#' * level} {name}{suffix}")
 
@@ -240,10 +242,10 @@ def title_of(header: etree._Element, page: Page, text_id: str = "") -> str:
     """Return the title of a text: the title of its source or, if the header lacks this title, the title in `titleStmt`.
     The BNC adds the statement "Sample containing about ..." to the title in `titleStmt`; this statement is removed.
 
-    `corrected` finds this statement by its words. The published rule instead removes the text after the last full stop.
-    So a title in `titleStmt` becomes empty if it has no full stop, and is truncated if it has one. If no title contains
-    a word, `corrected` returns `text_id`, because later stages recognise only texts with a title as articles. Raises
-    SourceError if the header has no title.
+    With `reading: corrected`, this statement is found by its words. The published rule instead removes the last full
+    stop and the text after it. So a title in `titleStmt` becomes empty if it has no full stop, and is truncated if it
+    has one. If no title contains a word, the result is `text_id` with `reading: corrected`, because later stages
+    recognise only texts with a title as articles. Raises SourceError if the header has no title.
     """
     source = header.find("fileDesc/sourceDesc")
     children = [] if source is None else list(source)

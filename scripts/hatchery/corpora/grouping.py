@@ -115,9 +115,9 @@ Keyed = tuple[int, int, str]
 
 
 def drawn(points: "array[int]", *numbers: int) -> np.ndarray:
-    """Return for each item (uint8) the number of the random selection that contains the item, or 0. Items are selected
-    without replacement, in ascending order of their random numbers `points`: the first `numbers[0]` items are selection
-    1, the next `numbers[1]` items are selection 2, and so on.
+    """Return, for each item, the number of the random sample that contains the item, or 0 if no sample contains it:
+    uint8 [items]. Samples are drawn without replacement, in ascending order of the items' random numbers `points`: the
+    first `numbers[0]` items are sample 1, the next `numbers[1]` items are sample 2, and so on.
     """
     order = np.argsort(np.frombuffer(points, dtype=np.uint64), kind="stable") if len(points) else np.zeros(0, np.int64)
     codes = np.zeros(len(points), dtype=np.uint8)

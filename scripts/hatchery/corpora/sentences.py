@@ -48,8 +48,8 @@ _NO_BREAK = re.compile("[\u00a0\u2007\u202f]")
 
 @dataclass(frozen=True)
 class PunktModel:
-    """Punkt parameters in plain Python types. NLTK is loaded only at their first use, because not every reader splits
-    sentences.
+    """Punkt parameters in plain Python types. NLTK is loaded only when the parameters are first used, because not every
+    reader splits sentences.
     """
 
     abbreviations: frozenset[str]

@@ -234,8 +234,9 @@ def _check_budget(project: "Project", experiment: str, run: str, seed: int, plac
     """Raise ConfigError for a budget of words that does not exceed the word budget of the initial model's run. Also
     raise ConfigError for a budget in minutes with `take: training`.
 
-    If the run has `checkpoints_at`, also raise ConfigError if the word budget of the initial model's run is unknown.
-    Without this budget, it is unknown which word counts in `checkpoints_at` the initial model has already passed.
+    If the run has `checkpoints_at`, also raise ConfigError if the number of words that the initial model has read is
+    unknown: its run has no word budget, or `initialise_from.step` selects an intermediate checkpoint. Without this
+    number, it is unknown which word counts in `checkpoints_at` the initial model has already passed.
     """
     ours = project.experiment(experiment).runs[run].pretraining
     if ours.budget is None or ours.steps == 0:
@@ -296,7 +297,9 @@ def _check_training(
 
 
 def _built(project: "Project", experiment: str, run: str) -> dict[str, object]:
-    """Return the settings that determine the tensors of a run's model, and how the model uses these tensors."""
+    """Return the settings on which the tensors of a run's model depend, and the settings on which the model's use of
+    these tensors depends.
+    """
     pretraining = project.experiment(experiment).runs[run].pretraining
     objective = pretraining.objective
     return {

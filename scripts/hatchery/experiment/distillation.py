@@ -82,7 +82,9 @@ def _other_models(project: "Project", one: Origin) -> list[Origin]:
 
 
 def teacher_models(project: "Project", experiment: str, run: str, seed: int) -> list[dict[str, object]]:
-    """Return the model settings, by key, of each of a run's teachers, or of each member of an ensemble."""
+    """Return one mapping for each teacher or ensemble member of a run: the model settings of the teacher or member, by
+    key.
+    """
     return [
         _values_in(Path(one))
         if isinstance(one, str)

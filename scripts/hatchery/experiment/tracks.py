@@ -172,7 +172,7 @@ def _own(track: Track, pretraining: "PretrainingSettings", project: "Project") -
 
 
 def _earlier(track: Track, name: str, experiment: "Experiment", run: Origin, project: "Project") -> Iterator[str]:
-    """Yield a message for each rule that is broken by the chain of initial models of a run, which may belong to any
+    """Yield a message for each rule that a run's chain of initial models breaks. The initial models may belong to any
     experiment.
 
     Runs of this experiment with invalid settings are omitted, because they are reported at their own keys.
@@ -199,8 +199,8 @@ def _earlier(track: Track, name: str, experiment: "Experiment", run: Origin, pro
 
 
 def _taught(track: Track, name: str, experiment: "Experiment", run: Origin, project: "Project") -> Iterator[str]:
-    """Yield a message for each broken rule of a run that depends on teachers, or on models whose loss orders its text,
-    directly or through other runs.
+    """Yield a message for each rule that is broken because a run depends on teachers, or on models whose loss orders
+    its text. The run may depend on them directly or through other runs.
 
     The words of all trainings on which the run depends are summed, each training once. The summand of a training is its
     budget minus the budget of its initial model, because a budget includes the words of the initial model.

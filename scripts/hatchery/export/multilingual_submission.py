@@ -50,8 +50,9 @@ MAIN_SET = "validation"
 class Evaluated:
     """Manifests of all evaluations of a model.
 
-    The keys of `zero_shot` are tasks, the keys of `finetuned` are names such as `arc_nl` and `pos`, the keys of
-    `reading` are names such as `meco_l1_eng`, and the keys of `fast` are `<checkpoint>/<task>`.
+    The keys of `zero_shot` are tasks, the keys of `finetuned` are names such as `arc_nl` and `pos`, and the keys of
+    `reading` are names such as `meco_l1_eng`. `fast` contains the evaluations of checkpoints, with the keys
+    `<checkpoint>/<task>`.
     """
 
     zero_shot: Found

@@ -86,8 +86,8 @@ def _acquisition(settings: SubmissionSettings, manifest: Manifest | None) -> dic
     """Return the surprisals of all checkpoints and the age-of-acquisition score; with `age_of_acquisition: zero`, the
     score is 0.
 
-    Both are null if there is no evaluation, or if the evaluated checkpoints differ from the checkpoints in the
-    settings.
+    Surprisals and score are null if there is no evaluation, or if the evaluated checkpoints differ from the checkpoints
+    in the settings.
     """
     if manifest is None:
         return {"aoa_surprisals": None, "aoa": None}
@@ -101,8 +101,9 @@ def _acquisition(settings: SubmissionSettings, manifest: Manifest | None) -> dic
 
 
 def _fractions(block: str, manifest: Manifest | None) -> dict[str, float] | None:
-    """Return the scores of a checkpoint on a fast suite: the accuracy on each paradigm as a fraction or, for `reading`,
-    the gain on self-paced reading and on eye tracking (`spr`, `rt`). Return None without an evaluation.
+    """Return the scores of a checkpoint on a part of the smaller data for checkpoints. `block` is the name of the part.
+    The scores are the accuracy on each paradigm as a fraction or, for `reading`, the gain on self-paced reading and on
+    eye tracking (`spr`, `rt`). Return None if `manifest` is None.
     """
     if manifest is None:
         return None

@@ -211,8 +211,8 @@ class HatcheryForMultipleChoice(HatcheryWithFreshHead):
 
 
 def classification_loss(logits: Tensor, labels: Tensor, config: PretrainedConfig) -> Tensor:
-    """Return the mean loss of `logits` [B, K] for the configuration's `problem_type`. If `problem_type` is not set,
-    this call sets it.
+    """Return the mean loss of `logits` [texts, num_labels] for the configuration's `problem_type`. If `problem_type` is
+    not set, this call sets it, by the number of labels and the type of `labels`.
     """
     if config.problem_type is None:
         if config.num_labels == 1:

@@ -59,7 +59,9 @@ class Panel:
 
 @dataclass(frozen=True)
 class Chart:
-    """The panels, and the legend (colours by label of the model), which is empty if each dot is on a separate line."""
+    """The panels, and the legend: the colour of each model, by label. The legend is empty if each dot is on a separate
+    line.
+    """
 
     panels: tuple[Panel, ...]
     legend: Mapping[str, str]

@@ -161,7 +161,7 @@ def _common_settings(project: Project, name: str) -> dict[str, Any]:
 
 
 def _settings_of_models(project: Project, name: str) -> dict[str, dict[str, Any]]:
-    """Return the pretraining settings of each model, in which `seed` is the list of its seeds."""
+    """Return the pretraining settings of each model. The value of the key `seed` is the list of the model's seeds."""
     found: dict[str, dict[str, Any]] = {}
     for run in project.seeded_runs(name):
         settings = found.setdefault(run.model, {**plain(pretraining_settings(project, name, run.name)), "seed": []})

@@ -60,7 +60,7 @@ def _with_what_does_not_compare(section: Section, summary: Summary) -> Section:
 
 def objectives_of(summary: Summary) -> list[str]:
     """Return the different objectives of the models that were evaluated on held-out text, or the default objective if
-    no model was.
+    no model was evaluated on held-out text.
     """
     guessing = {summary.objective(row.model) for row in summary.rows if depends_on_objective(row.suite, row.metric)}
     others = sorted(task for task in guessing if task.startswith(OTHER))

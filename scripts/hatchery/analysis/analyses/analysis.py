@@ -90,7 +90,9 @@ class Study:
     files: Mapping[str, Path] = field(default_factory=dict)
 
     def manifests(self, kind: str) -> dict[str, Path]:
-        """Return the manifests with keys `<kind>/<name>`, by `<name>`: the name of an experiment, a sweep or a run."""
+        """Return the manifests in `tables` whose keys are `<kind>/<name>`, by `<name>`, which is the name of an
+        experiment, a sweep or a run.
+        """
         return {name.partition("/")[2]: path for name, path in self.tables.items() if name.startswith(f"{kind}/")}
 
 
@@ -122,8 +124,9 @@ class Analysis:
     at planning time if the settings do not fit the runs of the study. Increase `version` if a change of the code
     changes the findings. `of_translations` is true if the analysis needs translated test sets.
 
-    If a single experiment has this analysis without a study, `own` returns its settings; otherwise `own` returns None.
-    `place` is the position of such an analysis on the experiment's page.
+    Some experiments have this analysis without a study. For such an experiment, `own` returns the settings of the
+    analysis. For other experiments, `own` returns None. `place` is the position of an analysis without a study on the
+    experiment's page.
     """
 
     title: str

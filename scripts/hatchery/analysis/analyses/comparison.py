@@ -46,8 +46,9 @@ NO_AVERAGE = "No models were compared: no model has an average that the referenc
 
 
 def check(settings: ComparisonSettings, study: Study) -> None:
-    """Raise ConfigError if `against` is not the name of a model of the study, or if `variant` determines no pair of
-    models."""
+    """Raise ConfigError if `against` is not the name of a model of the study, or if `variant` is set and no two models
+    of the study have the names `x` and `x_<variant>`.
+    """
     models = models_in_order(study.runs)
     if settings.against is not None and settings.against not in models:
         raise ConfigError(
@@ -61,8 +62,9 @@ def check(settings: ComparisonSettings, study: Study) -> None:
 
 
 def compare(settings: ComparisonSettings, study: Study) -> Findings:
-    """Return findings with a group of table rows for each model that has a reference model. Raises ManifestError for an
-    altered summary."""
+    """Return findings whose table has a group of rows for each model that is compared with a reference model. Raises
+    ManifestError for an altered summary.
+    """
     from hatchery.analysis.scores import read_scores
 
     labels = labels_of(study.runs)

@@ -101,8 +101,8 @@ def _ours(settings: CorpusSizesSettings, study: Study) -> tuple[dict[str, "SizeT
 
 
 def _printed(rows: Sequence["PublishedSize"], selected: bool) -> "SizeTable":
-    """Return the printed sizes by (source, level) and measure of the selected texts. If `selected` is false, return the
-    sizes of the sequences by (source, split) and measure. Sources, levels and measures have Hatchery's names.
+    """Return the printed sizes of the selected texts by (source, level) and measure. If `selected` is false, return the
+    printed sizes of the sequences by (source, split) and measure. Sources, levels and measures have Hatchery's names.
     """
     from hatchery.analysis.corpus_statistics import ALL, place_of
     from hatchery.corpora.documents import SPLITS

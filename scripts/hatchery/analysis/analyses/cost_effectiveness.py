@@ -158,8 +158,8 @@ def analyse(settings: CostEffectivenessSettings, study: Study) -> Findings:
 
 
 def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dict[str, list[Option]], str, list[str]]:
-    """Return our models by experiment (means over seeds), the split of their perplexity, and notes on excluded
-    experiments.
+    """Return our models by experiment, the split on which their perplexity was measured, and notes on excluded
+    experiments. A perplexity is the mean over a model's seeds.
 
     An experiment is excluded if its perplexities are not comparable.
     """

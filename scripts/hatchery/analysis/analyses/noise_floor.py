@@ -73,7 +73,7 @@ class NoiseFloorSettings(AnalysisSettings):
 
 
 def check(settings: NoiseFloorSettings, study: Study) -> None:
-    """Raise ConfigError if a key names a model that the study does not contain."""
+    """Raise ConfigError if a key of the settings names a model that the study does not contain."""
     models = models_in_order(study.runs)
     for key, names in (("baseline", (settings.baseline,)), ("curve", settings.curve)):
         for name in names:
@@ -91,8 +91,8 @@ class SeededValues:
 
 
 def compare(settings: NoiseFloorSettings, study: Study) -> Findings:
-    """Return a row for each model that is not in `curve`, and each score of this model that is comparable with a score
-    of the baseline.
+    """Return a row for each score of each model, except for the baseline and the models that the setting `curve` names.
+    A score has no row if the baseline lacks this score, or if the two scores are not comparable.
 
     Raises ManifestError for an altered table.
     """

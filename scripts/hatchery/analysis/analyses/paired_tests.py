@@ -276,7 +276,7 @@ def sign_flip_p(differences: "np.ndarray") -> float:
 def holm(p_values: Sequence[float]) -> list[float]:
     """Correct p values for multiple tests (Holm 1979, "A Simple Sequentially Rejective Multiple Test Procedure").
 
-    If all null hypotheses are true, some corrected p value is below 0.05 with a probability of at most 0.05.
+    If all null hypotheses are true, the probability that any corrected p value is below 0.05 is at most 0.05.
     """
     corrected = [0.0] * len(p_values)
     least = 0.0

@@ -216,9 +216,9 @@ def _value(
 ) -> float | None:
     """Return the value of our model for a row and a column; None if the study has no value for this cell.
 
-    If the settings set `minus`, return the difference from the first model that replicates the row `minus`. If they set
-    `change_from`, return the change from a model of another experiment: the first such model that replicates the row
-    `name` without this suffix.
+    If the setting `minus` is set, return the difference from the first model that replicates the row `minus`. If the
+    setting `change_from` is set, return the change from the model of another experiment. This model is the first that
+    replicates the row whose name is `name` without the suffix `change_from`.
     """
     model, place = repeated[experiment].get(name + column.variant), _place(column)
     if model is None:

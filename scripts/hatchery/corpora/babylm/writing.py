@@ -85,8 +85,8 @@ _QUOTES = ("`` ", "``", " ''", "''")
 def cbt(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     """Yield the normalised lines of the Children's Book Test: books in Penn Treebank tokens, one sentence per line.
 
-    Replaces the Treebank's tokens for brackets and quotes by the printed characters and cleans each line fully;
-    `corrected` also separates the books.
+    Replaces the Treebank's tokens for brackets and quotes by the printed characters, and cleans each line fully. With
+    `reading: corrected`, an empty line separates the books.
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora".
 

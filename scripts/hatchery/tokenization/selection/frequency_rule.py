@@ -2,10 +2,11 @@
 text.
 
 Source: LTG-BERT, Appendix G, and docs/papers/ltg-bert.md, "Tokenizer". Every non-empty training line is encoded, and
-the entries that occur are sorted by descending frequency. The rule's frequency is that of the entry at rank floor(0.95
-x number of these entries), counted from 0. A token never extends over the end of a pre-token. Therefore pre-tokens are
-counted once per corpus, and each distinct pre-token is encoded only once per vocabulary size; the frequencies are the
-same as if the whole text were encoded. Special tokens that a text spells out do not count as entries.
+the entries that occur are sorted by descending frequency. The frequency in the rule is the frequency of the entry at
+rank floor(0.95 x number of these entries), counted from 0. A token never extends over the end of a pre-token. Therefore
+pre-tokens are counted once per corpus, and each distinct pre-token is encoded only once per vocabulary size; the
+frequencies are the same as if the whole text were encoded. Special tokens that a text spells out do not count as
+entries.
 """
 
 from collections import Counter

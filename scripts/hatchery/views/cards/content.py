@@ -207,7 +207,7 @@ RULES = {
 
 
 def rule_section(counting: WordCounting, words: Mapping[tuple[str, str], int]) -> Section:
-    """Return the section on the number of words by the rule that budgets and tracks use, by source and split.
+    """Return the section on the number of words by source and split, counted by the rule that budgets and tracks use.
 
     If the word-counting rule is `white_space`, a card does not have this section.
     """

@@ -1,4 +1,6 @@
-"""Development loss of every model against training FLOPs, with the compute-optimal points and their power laws."""
+"""Development loss of every model against training FLOPs, with the compute-optimal points and the power laws fitted to
+them.
+"""
 
 from functools import partial
 

@@ -1,5 +1,5 @@
-"""Development loss of every model against its number of parameters, with the compute-optimal points and their power
-laws.
+"""Development loss of every model against its number of parameters, with the compute-optimal points and the power laws
+fitted to them.
 """
 
 from functools import partial

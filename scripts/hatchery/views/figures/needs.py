@@ -103,8 +103,8 @@ def regularised_starts(experiment: "Experiment") -> dict[str, RegularisedStart]:
     """Return the strength of the penalty and the number of steps with the penalty, by run, for all runs that start from
     a run with `unigram_penalty`, and for comparable runs without the penalty.
 
-    A comparable run has the settings of a run that starts from a run with `unigram_penalty`, but does not start from
-    another run. Comparable runs have the values 0 and come first. Empty if no run starts from a run with
+    A comparable run does not start from another model, but otherwise has the settings of a run that starts from a run
+    with `unigram_penalty`. Comparable runs have the values 0 and come first. Empty if no run starts from a run with
     `unigram_penalty`.
     """
     found, compared, runs = dict[str, RegularisedStart](), [], experiment.runs

@@ -1,6 +1,6 @@
 """Scores after fine-tuning against number of parameters and pretraining FLOPs, with perplexity as colour.
 
-After Figure 4 of the reduced-vocabulary study. The data come from the analysis `correlation`.
+The figure follows Figure 4 of the reduced-vocabulary study. The data come from the analysis `correlation`.
 """
 
 from collections.abc import Mapping, Sequence

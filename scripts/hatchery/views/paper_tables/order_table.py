@@ -5,8 +5,8 @@ our values computed with the method of the package that ELC-BERT used. Our model
 first, then our other models.
 
 Almost stochastic order compares single runs, so it is computed from `measurements.parquet`, not from the summary. A run
-is identified by its seeds and the rank of its learning rate. Its score is the mean over the tasks in the suite's
-published average.
+is identified by its seeds and the rank of its learning rate. The score of a run is the mean over the tasks in the
+suite's published average.
 """
 
 from collections import Counter

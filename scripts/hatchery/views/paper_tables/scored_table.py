@@ -6,7 +6,8 @@ If a paper's table has models as columns, each task has a printed line and a lin
 
 Our scores are read from `summary.parquet` under the paper's names. Two scores of the organisers of BabyLM 2023 have no
 row in the summary (docs/papers/babylm-evaluation.md, "Leaderboard"): the mean over 17 files of BLiMP and supplement,
-and the weighted total. The suite `leaderboard`, added here, contains both, and the summary's averages of GLUE and MSGS.
+and the weighted total. This module adds a suite `leaderboard` with these two scores and the summary's averages of GLUE
+and MSGS.
 """
 
 from collections.abc import Mapping, Sequence

@@ -16,8 +16,8 @@ models.
 
 @dataclass(frozen=True)
 class OrderSettings(Settings):
-    """Settings of almost stochastic order: confidence that all comparisons of the table hold together, number of
-    bootstrap draws, and seed.
+    """Settings of almost stochastic order: the confidence with which all comparisons of a table hold jointly, the
+    number of bootstrap draws, and the seed of the draws.
     """
 
     confidence: float = 0.95

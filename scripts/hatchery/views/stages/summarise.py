@@ -38,7 +38,7 @@ def summary_settings(project: "Project", experiment: str) -> dict[str, object]:
 def _other_objectives(project: "Project", experiment: "Experiment") -> dict[str, str]:
     """Return, by model, the prediction task of each model that was not trained on masked text.
 
-    For an external model, the text begins with OTHER and names the architecture.
+    For an external model, the prediction task is a text that begins with OTHER and names the architecture.
     """
     others = {run: task for run, task in asked_tasks(experiment).items() if task != DEFAULT_TASK}
     measured = experiment.baselines if experiment.perplexity.splits else ()

@@ -60,8 +60,9 @@ def build_vocabulary(
 ) -> None:
     """Build a vocabulary and write it into the folder of `run`.
 
-    `source`, `dictionary` and `released` are source manifests. Raises SourceError for damaged or missing input, and
-    ConfigError if a dictionary is given but the source is a word list.
+    All inputs are source manifests: `source` of the transcripts or the word list, `dictionary` of a dictionary, and
+    `released` of the authors' published list. Raises SourceError for damaged or missing input, and ConfigError if a
+    dictionary is given but the source is a word list.
     """
     from hatchery.vocabulary.build import build
 
