@@ -205,6 +205,8 @@ def test_the_job_refuses_teachers_that_cannot_predict_its_labels(train_here: Tra
     limited = train_here("limited", steps=0, model__position_embedding="absolute").path
     with pytest.raises(ConfigError, match="has positions for 64 tokens, expected at least 65, the longest sequence"):
         train_here("long", sequence_length=65, **{**chosen, "teachers": [limited]})
+    with pytest.raises(ConfigError, match="expected at least 128, the longest sequence"):
+        train_here("later", sequence_length=32, long=(0.5, 4), **{**chosen, "teachers": [limited]})
     train_here("as_long", steps=1, sequence_length=64, **{**chosen, "teachers": [limited]})
     with pytest.raises(ConfigError, match="there are no teachers, expected the manifest of at least one model"):
         train_here("alone", distillation={"weight": 0.5})
@@ -230,6 +232,16 @@ def test_the_job_refuses_teachers_that_cannot_predict_its_labels(train_here: Tra
             run.add_output(odd.parent / name)
     with pytest.raises(ConfigError, match=r"odd/manifest\.json: the teacher has another vocabulary than .*tokenizer"):
         train_here("odd_student", **{**chosen, "teachers": [odd]})
+    # The objective of an imported model is unknown, but its configuration states whether the model is causal.
+    imported = tmp_path / "imported" / "manifest.json"
+    imported.parent.mkdir()
+    with stage_run(imported, {"stage": "import_checkpoint"}) as run:
+        for name in ("tokenizer.json", "config.json", "model.safetensors"):
+            (imported.parent / name).write_bytes(made.file(name).read_bytes())
+            run.add_output(imported.parent / name)
+    with pytest.raises(ConfigError, match="the teacher is not causal, expected a teacher that is causal, like the"):
+        train_here("causal_student", objective={"task": "causal"}, **{**chosen, "teachers": [imported]})
+    train_here("student", steps=1, **{**chosen, "teachers": [imported]})
 
 
 @pytest.mark.slow

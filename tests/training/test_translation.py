@@ -35,7 +35,7 @@ from hatchery.training.objectives.translation import TranslationObjective, Trans
 from hatchery.training.run_parts import require_shares
 from hatchery.training.settings import TrainingSettings
 from hatchery.training.step_plan import StepPlan
-from hatchery.training.topology import SINGLE_PROCESS
+from hatchery.training.topology import SINGLE_PROCESS, Topology
 from hatchery.translation.settings import SearchSettings
 from hatchery.typed import build
 
@@ -339,6 +339,15 @@ def test_all_of_the_development_text_is_translated_unless_a_limit_is_set(pair_da
         assert isinstance(found, TranslatedSet)
         numbers.append((len(found._sources), len(found._references)))
     assert numbers == [(len(examples),) * 2, (5, 5)] and len(examples) > 5
+    # The processes share five sentences; the first of six processes translates all five.
+    for processes, shares in ((2, [2, 3]), (6, [5, 0, 0, 0, 0, 0])):
+        parts = [
+            objective.development(examples, 6, 6, Topology(rank, processes, rank, "a", 1), tokenizer)
+            for rank in range(processes)
+        ]
+        sources = [part._sources for part in parts]  # type: ignore[attr-defined]
+        assert [len(part) for part in sources] == shares
+        assert [source for part in sources for source in part] == found._sources
 
 
 def test_a_document_that_is_no_pair_is_told_with_its_shards(token_data: Any) -> None:
