@@ -14,6 +14,7 @@ from hatchery.errors import ConfigError
 from hatchery.experiment.expansion import write_out
 from hatchery.experiment.paper_tables import paper_tables
 from hatchery.experiment.project import Project
+from hatchery.experiment.sweeps import slug
 from hatchery.settings.fields import ABSENT
 from hatchery.workflow.jobs import Jobs
 
@@ -221,6 +222,55 @@ def test_names_are_fit_for_paths_and_the_same_every_time(configuration: Path) ->
     assert all(re.fullmatch(r"[A-Za-z0-9_]+", name) for name in names)
     assert "ltg_bert_long_sequence_from_fraction_0p9_factor_4_epsilon_1em06_divergences_true" in names
     assert names == list(Project(configuration).experiment("demo").runs)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("0.005", "0p005"),
+        ("-1", "m1"),
+        ("-0.5", "m0p5"),
+        ("1e-06", "1em06"),
+        ("a-1", "a_1"),
+        ("v1.", "v1"),
+        ("+", "empty"),
+    ],
+)
+def test_a_value_has_a_name_of_letters_digits_and_underscores(text: str, name: str) -> None:
+    assert slug(text) == name
+
+
+@pytest.mark.parametrize("runs_first", [False, True])
+def test_sweeps_of_experiment_and_run_are_combined_in_the_order_of_the_file(runs_first: bool) -> None:
+    blocks = {
+        "pretraining": {"steps": {"sweep": [5, 9]}},
+        "runs": {"one": {"model": "m", "pretraining": {"batch_size": {"sweep": [2, 4]}}}},
+    }
+    document = dict(reversed(blocks.items())) if runs_first else blocks
+    names = list(write_out("x", document, "file").document["runs"])
+    assert names == (
+        [f"one_batch_size_{size}_steps_{steps}" for size in (2, 4) for steps in (5, 9)]
+        if runs_first
+        else [f"one_steps_{steps}_batch_size_{size}" for steps in (5, 9) for size in (2, 4)]
+    )
+
+
+def test_a_number_and_a_truth_value_are_two_values_of_a_sweep() -> None:
+    document = {"runs": {"one": {"model": "m", "model_changes": {"key": {"sweep": [1, True]}}}}}
+    assert list(write_out("x", document, "file").document["runs"]) == ["one_key_1", "one_key_true"]
+
+
+@pytest.mark.parametrize(
+    "own", [{"optimizer": {"sweep": [{"name": "lamb"}, {"name": "adamw"}]}}, {"optimizer": "adamw"}]
+)
+def test_a_run_that_sets_a_block_around_a_swept_key_has_no_part_in_the_sweep(own: dict[str, Any]) -> None:
+    document = {"pretraining": RATES, "runs": {"one": {"model": "m", "pretraining": own}, "two": {"model": "m"}}}
+    names = list(write_out("x", document, "file").document["runs"])
+    assert not [name for name in names if name.startswith("one") and "learning_rate" in name]
+    assert [name for name in names if name.startswith("two")] == [
+        "two_learning_rate_0p005",
+        "two_learning_rate_0p01",
+    ]
 
 
 def test_long_values_are_cut_in_names_and_stay_apart() -> None:

@@ -40,6 +40,21 @@ def test_a_legal_experiment_is_held_to_the_limits_of_its_track(configuration: Pa
     assert budget(settings) == {"words_seen": 100_000_000}
 
 
+@pytest.mark.parametrize(
+    ("track", "limits"),
+    [
+        ("strict_small", (100_000_000, 10_000_000, 10)),
+        ("strict", (1_000_000_000, 100_000_000, 10)),
+        ("multilingual", (1_000_000_000, 100_000_000, 10)),
+        ("chinese", (None, 100_000_000, None)),
+    ],
+)
+def test_each_track_has_the_limits_of_the_challenge(track: Any, limits: tuple[int | None, ...]) -> None:
+    """The limits are words seen, words of the training text, and epochs."""
+    found = TRACKS[track]
+    assert (found.words_seen, found.corpus_words, found.epochs) == limits
+
+
 def counted(configuration: Path, **keys: object) -> None:
     """Add keys to the corpus `demo` that change how it counts words."""
     path = configuration / "corpora/demo.yaml"

@@ -17,7 +17,8 @@ from hatchery.errors import ConfigError, ManifestError, ModelError
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training import run, run_parts
 from hatchery.training.objectives import objective_of, objective_settings
-from hatchery.training.own_model import OwnModel, may_read, own_model
+from hatchery.training.own_model import OwnModel, check_own_model, described, may_read, own_model
+from hatchery.training.settings import pretrain_settings
 from hatchery.training.watchers import Watcher
 
 
@@ -203,3 +204,30 @@ def test_what_is_no_model_and_what_it_cannot_have_is_refused_in_one_line(train: 
         match="divergences: got True, expected the default, because a module of your own code does not support",
     ):
         train(model=Small, divergences=True)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("objective", {"task": "translation"}),
+        ("objective", {"sentence_pairs": "order"}),
+        ("initialise_from", {"take": "weights"}),
+        ("output_bias", {"report": True}),
+        ("output_bias", {"kind": "unigram"}),
+        ("output_bias", {"weight_scale": "unit"}),
+        ("bias_drift", True),
+    ],
+)
+def test_keys_that_read_parts_of_our_models_are_refused_for_a_module_of_ones_own(
+    pretrain_slice: Any, key: str, value: Any
+) -> None:
+    check_own_model(pretrain_settings(pretrain_slice()))
+    with pytest.raises(ConfigError, match=f"^{key}: got .*, expected the default, because a module of your own code"):
+        check_own_model(pretrain_settings(pretrain_slice(**{key: value})))
+
+
+def test_a_run_of_a_module_is_known_by_the_class_and_the_shapes_of_the_module_and_not_by_its_values() -> None:
+    first, again, other = (described(nn.Linear(*sizes)) for sizes in ((2, 3), (2, 3), (3, 2)))
+    assert first == again and first["module"] == other["module"] == "Linear"
+    assert first["tensors"] != other["tensors"]
+    assert described(Small) == {"module": "Small"}

@@ -146,6 +146,11 @@ def lock(tmp_path: Path) -> Path:
     return path
 
 
+def test_an_owner_outside_of_slurm_is_ended_on_its_own_host() -> None:
+    alone = replace(ELSEWHERE, job=None)
+    assert (str(alone), alone.how_to_end) == ("process 5 on n2", "kill 5 on n2")
+
+
 def wait_for_beat(lock: Path, beat: int) -> None:
     deadline = time.monotonic() + 30
     while (sign := read_sign(lock)) is None or sign.beat < beat:
@@ -187,7 +192,10 @@ def test_a_living_owner_on_another_machine_is_refused_by_name_with_what_to_do(lo
     thread.start()
     try:
         with (
-            pytest.raises(CheckpointError, match=r"Slurm job 101, process 5 on n2 still trains .* \(scancel 101\)"),
+            pytest.raises(
+                CheckpointError,
+                match=r"Slurm job 101, process 5 on n2 still trains .* after 1 seconds .* \(scancel 101\)",
+            ),
             locked_run_folder(lock.parent, HERE, patience_seconds=1.0),
         ):
             pass

@@ -126,6 +126,11 @@ def test_trackio_gets_a_row_per_step_and_goes_on_with_its_run(tmp_path: Path, mo
         ("log", {"loss": 2.5, "development_loss": 2 * math.log(2), "development_bits_per_byte": 0.5}, 2),
         ("finish",),
     ]
+    # A folder that the user has set has priority over the run's folder.
+    assert os.environ["TRACKIO_DIR"] == "theirs"
+    monkeypatch.delenv("TRACKIO_DIR")
+    open_sinks(["trackio"], tmp_path, "my_run")
+    assert os.environ["TRACKIO_DIR"] == str(tmp_path / "trackio")
 
 
 def test_weights_and_biases_stays_offline_and_goes_on_with_the_run_of_its_folder(
