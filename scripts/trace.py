@@ -31,9 +31,7 @@ def cell_selectors(cell: str, models: Collection[str]) -> dict[str, str | None]:
     if "/".join(words[:2]) in models:
         words = ["/".join(words[:2]), *words[2:]]
     if len(words) > len(SELECTORS):
-        raise EvaluationError(
-            f"--cell: got {cell!r}, expected {'/'.join(SELECTORS)} or the first components of this pattern"
-        )
+        raise EvaluationError(f"--cell: got {cell!r}, expected {'/'.join(SELECTORS)}; the last values may be omitted")
     return {column: word or None for column, word in zip(SELECTORS, words, strict=False)}
 
 

@@ -211,7 +211,8 @@ def train_model(recipe_path: Path, sources: Mapping[str, Path], folder: Path) ->
     names = [text.name for text in recipe.texts]
     if set(names) != set(sources):
         raise ConfigError(
-            f"--source: got {', '.join(sorted(sources))}, expected {', '.join(sorted(names))} as in the recipe"
+            f"--source: got {', '.join(sorted(sources))}, expected the corpora of the recipe: "
+            f"{', '.join(sorted(names))}"
         )
     text = "\n\n".join(training_text(text, sources[text.name]) for text in recipe.texts)
     entries = save_parameters(train_parameters(text, recipe), folder)
@@ -272,7 +273,12 @@ def named(pair: str) -> tuple[str, Path]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--recipe", type=Path, default=MODEL_FOLDER / "recipe.json", help="texts and corrections")
+    parser.add_argument(
+        "--recipe",
+        type=Path,
+        default=MODEL_FOLDER / "recipe.json",
+        help="recipe of the model: names of the texts, and corrections",
+    )
     parser.add_argument(
         "--source",
         nargs="+",

@@ -275,7 +275,9 @@ def test_an_altered_file_is_one_line_with_what_was_expected_and_found(damage: tu
     call.write()
     call.path.write_bytes(call.content.replace(*damage))
     found = sha256_file(call.path)[:16]
-    message = f"{call.path}: the settings were altered: expected the SHA-256 {call.digest}..., got {found}..."
+    message = (
+        f"{call.path}: the specification of the job was altered: expected the SHA-256 {call.digest}..., got {found}..."
+    )
     with pytest.raises(ConfigError) as error:
         read_given(str(call.path))
     assert str(error.value).startswith(message) and "\n" not in str(error.value)
@@ -286,5 +288,7 @@ def test_an_altered_file_is_one_line_with_what_was_expected_and_found(damage: tu
 @pytest.mark.parametrize("make", [lambda path: None, lambda path: path.mkdir(parents=True)])
 def test_a_missing_file_or_a_folder_is_one_line(make) -> None:
     make(Path("results/settings/0123456789abcdef.json"))
-    with pytest.raises(ConfigError, match=r"results/settings/0123456789abcdef.json: the settings file cannot be read"):
+    with pytest.raises(
+        ConfigError, match=r"results/settings/0123456789abcdef.json: the specification of the job cannot be read"
+    ):
         read_call("results/settings/0123456789abcdef.json")

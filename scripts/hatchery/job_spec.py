@@ -88,11 +88,12 @@ def read_call(path: str | Path) -> Call:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{path}: the settings file cannot be read: {error.strerror}; {remedy}") from error
+        raise ConfigError(f"{path}: the specification of the job cannot be read: {error.strerror}; {remedy}") from error
     found = hashlib.sha256(content).hexdigest()[:DIGITS]
     if found != path.stem:
         raise ConfigError(
-            f"{path}: the settings were altered: expected the SHA-256 {path.stem}..., got {found}...; {remedy}"
+            f"{path}: the specification of the job was altered: expected the SHA-256 {path.stem}..., got {found}...; "
+            f"{remedy}"
         )
     value: Mapping[str, Any] = json.loads(content)
     return Call(canonical_json(value["settings"]), value["arguments"])

@@ -33,7 +33,7 @@ from hatchery.source_parts import digests_read
 from hatchery.stage import has_record, record_of
 from hatchery.typed import build, stage_body
 
-OutputPath = Annotated[Path, "a place to write to"]
+OutputPath = Annotated[Path, "a path to write to"]
 
 BY_THE_RUNNER = ("settings", "output", "run", "job")
 INPUTS = "inputs"

@@ -86,8 +86,11 @@ def test_folders_of_2024_files_of_2026_a_zip_and_parquet_are_one_text(source_of:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"corpus": "childes"}, "corpus: got 'childes', expected one of edition 2023: aochildes, "),
-        ({"corpus": "qed", "edition": 2024}, "corpus: got 'qed', expected one of edition 2024: bnc_spoken, childes"),
+        ({"corpus": "childes"}, "corpus: got 'childes', expected a corpus of edition 2023: aochildes, "),
+        (
+            {"corpus": "qed", "edition": 2024},
+            "corpus: got 'qed', expected a corpus of edition 2024: bnc_spoken, childes",
+        ),
         ({"corpus": "childes", "edition": 2024, "reading": "as_published"}, "reading: got 'as_published'"),
         ({"corpus": "gutenberg", "edition": 2024, "speakers": False}, "speakers: got false"),
     ],

@@ -313,7 +313,7 @@ def test_every_nth_member_is_held_out(archive: Path) -> None:
 
 
 def test_sources_and_recipe_that_do_not_fit_are_told(tmp_path: Path, archive: Path, recipe: Path) -> None:
-    with pytest.raises(ConfigError, match="--source: got other, expected text as in the recipe"):
+    with pytest.raises(ConfigError, match="--source: got other, expected the corpora of the recipe: text"):
         train_model(recipe, {"other": archive}, tmp_path / "model")
     with pytest.raises(SourceError, match=r"recipe\.json: the archive cannot be read"):
         train_model(recipe, {"text": recipe}, tmp_path / "model")

@@ -277,7 +277,8 @@ def test_held_out_sequences_of_another_corpus_are_taken_over(tmp_path: Path, thr
 def test_too_few_sequences_are_one_clear_error_and_leave_nothing(tmp_path: Path, three: dict[str, Manifest]) -> None:
     groups = [{"level": "span", "selections": ["web_spans"], "development": 30, "test": 10}]
     with pytest.raises(
-        CorpusError, match=r"level 'span': 30 \(development\) \+ 10 \(test\) .*of 40 sequences leaves no sequence"
+        CorpusError,
+        match=r"level 'span': got 30 \(development\) \+ 10 \(test\) .*of 40 sequences, which leaves no sequence",
     ) as caught:
         made(tmp_path / "out", settings(groups=groups), {"web_spans": three["web_spans"]})
     assert "\n" not in str(caught.value)

@@ -111,7 +111,7 @@ def test_what_manifests_say_steers_no_terminal(trace: Trace, toy: Any) -> None:
         (["--model", "ltg_bert"], "2 rows match; select one row by --row or --model, --suite, --task, --metric"),
         (
             ["--cell", "elc_bert/pairs/binding/accuracy_percent/5"],
-            "expected model/suite/task/metric or the first components of this pattern",
+            "expected model/suite/task/metric; the last values may be omitted",
         ),
     ],
 )

@@ -177,8 +177,8 @@ def test_the_run_folder_holds_the_kept_ones_the_milestones_and_the_one_being_wri
     marked |= {"budget": {"words_seen": "1K"}, "checkpoints_at": [100, 200, 300]}
     for slice_, milestones, kept in (
         (plain, [], "2 checkpoints"),
-        (plain, [0.5], "2 checkpoints, 1 milestone without moments"),
-        (marked, [0.25, 0.5], "2 checkpoints, 2 milestones and 3 marks without moments"),
+        (plain, [0.5], "2 checkpoints, 1 milestone without the moments of the optimiser"),
+        (marked, [0.25, 0.5], "2 checkpoints, 2 milestones and 3 word milestones without the moments of the optimiser"),
     ):
         page = cost_markdown(settings_of([slice_], milestones=milestones), [cost])
         assert f"the run folder contains {kept}, and the checkpoint that is being written" in page

@@ -119,8 +119,8 @@ def test_the_reason_is_true_where_the_last_evaluation_was_the_best_by_too_little
     for step, loss in ((10, 3.0), (20, 2.9), (30, 2.8)):
         stopping.note(step, {"development_loss": loss})
     assert stopping.reason_to_stop == (
-        "in 2 evaluations the development loss did not improve by more than 0.5; the best value, the lowest, was "
-        "2.8000 after step 30"
+        "the development loss has not improved by more than 0.5 for 2 evaluations; the lowest value was 2.8000, after "
+        "step 30"
     )
 
 
@@ -131,8 +131,8 @@ def test_the_highest_score_is_the_best_where_higher_is_better_and_the_first_of_e
     rows = [(0, 99.0, 9.0), (10, 20.0, 3.0), (20, 21.0, 2.5), (30, 21.0, 2.0), (40, 20.5, 1.0)]
     stopping.load({}, [{"step": step, "development_bleu": bleu, "development_loss": loss} for step, bleu, loss in rows])
     assert stopping.reason_to_stop == (
-        "in 2 evaluations the development BLEU did not improve by more than 0.5; the best value, the highest, was "
-        "21.0000 after step 20"
+        "the development BLEU has not improved by more than 0.5 for 2 evaluations; the highest value was 21.0000, "
+        "after step 20"
     )
     assert stopping.measures(40, 60) == {
         **{"stopped_early": True, "exported_step": 20, "best_step": 20, "best_development_bleu": 21.0}

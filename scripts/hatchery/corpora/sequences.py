@@ -169,8 +169,8 @@ class _Grouping:
         if sum(numbers.values()) >= total:
             wanted = " + ".join(f"{number:,} ({key.replace('_', ' ')})" for key, number in numbers.items())
             raise CorpusError(
-                f"level {self.level!r}: {wanted} of {total:,} sequences leaves no sequence for training; set smaller "
-                "numbers, or shares such as 0.01"
+                f"level {self.level!r}: got {wanted} of {total:,} sequences, which leaves no sequence for training; "
+                "set smaller numbers, or shares such as 0.01"
             )
         codes = drawn(self._points, *numbers.values())
         for row, code in zip(read_rows(self._file), codes, strict=True):

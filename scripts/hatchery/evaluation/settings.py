@@ -244,8 +244,8 @@ class SuiteSettings(Settings):
         is_2026 = self.edition == 2026 and not self.official and self.counted_by is None
         choosable = is_2026 and self.format in FORMATS_OF_MULTILINGUAL and self.unit == "paradigm"
         formats = " or ".join(FORMATS_OF_MULTILINGUAL)
-        wanted = f"null unless the edition is 2026, the format {formats} and the unit paradigm"
-        wanted += ", without `official` and `counted_by`"
+        wanted = f"null; other values need `edition: 2026`, the format {formats}, and `unit: paradigm`, and `official` "
+        wanted += "and `counted_by` must not be set"
         require(self.track is None or choosable, "track", self.track, wanted)
         require(
             self.ties is None or is_2026,
@@ -254,7 +254,9 @@ class SuiteSettings(Settings):
             "null; other values need `edition: 2026`, and `official` and `counted_by` must not be set",
         )
         judged = self.unknown_tokens == "scored" or (is_2026 and not self.temperatures)
-        wanted = "scored; other values need `edition: 2026`, without `official`, `counted_by` and `temperatures`"
+        wanted = (
+            "scored; other values need `edition: 2026`, and `official`, `counted_by` and `temperatures` must not be set"
+        )
         require(judged, "unknown_tokens", self.unknown_tokens, wanted)
         decides = self.format != "wug" and not self.temperatures and self.track is None
         wanted = "fp32 or tf32, because the format wug, `temperatures` and `track` report scores and not only decisions"

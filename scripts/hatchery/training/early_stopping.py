@@ -75,9 +75,8 @@ class EarlyStopping(Watcher):
             return None
         end = "highest" if self.criterion.higher_is_better else "lowest"
         return (
-            f"in {self._waited} evaluations the {self.criterion.name} did not improve by more than "
-            f"{self.settings.minimum_improvement:g}; the best value, the {end}, was {self.best:.4f} after step "
-            f"{self.best_step:,}"
+            f"the {self.criterion.name} has not improved by more than {self.settings.minimum_improvement:g} for "
+            f"{self._waited} evaluations; the {end} value was {self.best:.4f}, after step {self.best_step:,}"
         )
 
     def measures(self, last_step: int, steps: int) -> dict[str, object]:

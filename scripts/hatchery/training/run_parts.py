@@ -201,7 +201,7 @@ def run_config(settings: PretrainSettings, vocabulary_size: int, special: Specia
     values.
     """
     values = {**settings.model_values, "vocab_size": vocabulary_size}
-    return model_config(with_token_ids(values, special), "pretrain.model")
+    return model_config(with_token_ids(values, special), "pretraining.model")
 
 
 def require_shares(smallest: int, batch_size: int, processes: int) -> None:

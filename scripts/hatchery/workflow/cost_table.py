@@ -209,9 +209,9 @@ def _kept(settings: CostSettings) -> str:
     """
     milestones = len(settings.plan.milestones)
     marks = max((len(pretrain_settings(run.pretraining).marks) for run in settings.runs), default=0)
-    named = [_count(number, noun) for number, noun in ((milestones, "milestone"), (marks, "mark")) if number]
+    named = [_count(number, noun) for number, noun in ((milestones, "milestone"), (marks, "word milestone")) if number]
     kept = f"{_count(settings.plan.keep_checkpoints, 'checkpoint')}"
-    return f"{kept}, {' and '.join(named)} without moments" if named else kept
+    return f"{kept}, {' and '.join(named)} without the moments of the optimiser" if named else kept
 
 
 def _names(runs: Sequence[PlannedRun]) -> str:

@@ -305,9 +305,19 @@ def _tables(
             rows.append([suite, f"printed rho, p for {what}", str(pairs), f"{rho:.2f}", fitting, "t distribution"])
     if not rows:
         return []
-    columns = [Column("average of", words=True), Column("of", words=True), Column("n"), Column("rho"), Column("p")]
+    columns = [
+        Column("suite average", words=True),
+        Column("source", words=True),
+        Column("n"),
+        Column("rho"),
+        Column("p"),
+    ]
     groups = [Group(rows)]
-    return [Table([*columns, Column("p from", words=True)], groups, "Spearman's correlation of perplexity and scores")]
+    return [
+        Table(
+            [*columns, Column("p computed from", words=True)], groups, "Spearman's correlation of perplexity and scores"
+        )
+    ]
 
 
 def _optimal_tables(found: Mapping[str, "Comparison"]) -> list[Table]:
@@ -321,13 +331,13 @@ def _optimal_tables(found: Mapping[str, "Comparison"]) -> list[Table]:
     if not rows:
         return []
     headings = (
-        "compute-optimal models",
-        "their mean",
-        "other models",
-        "their mean",
+        "number of compute-optimal models",
+        "their mean score",
+        "number of other models",
+        "their mean score",
         "sizes at which compute-optimal models have the higher mean",
     )
-    columns = [Column("average of", words=True), *(Column(text) for text in headings)]
+    columns = [Column("suite average", words=True), *(Column(text) for text in headings)]
     return [Table(columns, [Group(rows)], "Scores of compute-optimal models and of other models")]
 
 

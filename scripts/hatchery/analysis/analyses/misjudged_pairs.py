@@ -221,7 +221,13 @@ def _biased_table(biased: Sequence[Numbers]) -> list[Table]:
         ]
         for row in sorted(biased, key=_bias, reverse=True)[:PARADIGMS_SHOWN]
     ]
-    headings = ("pairs", "untrained (%)", "tokens, good", "tokens, bad", "shorter is good (%)")
+    headings = (
+        "pairs",
+        "correct, untrained model (%)",
+        "tokens, good sentence",
+        "tokens, bad sentence",
+        "shorter sentence is good (%)",
+    )
     columns = [Column("paradigm", words=True), *map(Column, headings)]
     return [Table(columns, [Group(rows)], "Biased pairs", foreign=True)] if rows else []
 

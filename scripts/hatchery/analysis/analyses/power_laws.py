@@ -115,7 +115,7 @@ def _laws_table(settings: PowerLawsSettings, found: dict[str, "Laws"], printed: 
         groups.append(Group(rows, _heading(law)))
     interval = f"{100 * settings.confidence:g} % interval"
     headings = ("points", "exponent", interval, "C", "R²")
-    columns = [Column("of", words=True), *(Column(text) for text in headings)]
+    columns = [Column("source", words=True), *(Column(text) for text in headings)]
     return Table(columns, groups, "Power laws, loss = C x^exponent, through the compute-optimal points")
 
 
@@ -146,7 +146,7 @@ def _breaks(found: dict[str, "Laws"]) -> list[Table]:
     rows = [_break_row(source, laws.found_break) for source, laws in found.items() if laws.found_break is not None]
     if not rows:
         return []
-    columns = [Column("of", words=True), Column("between (FLOPs)"), Column("gain"), Column("exponent below")]
+    columns = [Column("source", words=True), Column("break between (FLOPs)"), Column("gain"), Column("exponent below")]
     columns += [Column("exponent above"), Column("a break?", words=True)]
     return [Table(columns, [Group(rows)], "The best division of the compute-optimal points into two power laws")]
 
@@ -163,7 +163,7 @@ def _regions(clouds: dict[str, list["ScalingPoint"]], found: dict[str, "Laws"]) 
             rows.append([source, first.model, f"{first.parameters:,.0f}", str(len(places)), bounds])
     if not rows:
         return []
-    columns = [Column("of", words=True), Column("model", words=True), Column("parameters"), Column("points in a row")]
+    columns = [Column("source", words=True), Column("model", words=True), Column("parameters"), Column("points")]
     return [Table([*columns, Column("FLOPs")], [Group(rows)], "Models that are compute-optimal at consecutive points")]
 
 

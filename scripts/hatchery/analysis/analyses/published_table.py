@@ -108,7 +108,7 @@ def analyse(settings: PublishedTableSettings, study: Study) -> Findings:
                 shown = [_text(column, value, signed) for column, value in zip(settings.columns, ours, strict=True)]
                 lines.append([shape, experiment, *shown])
                 rows += [_row(experiment, name, *pair) for pair in zip(settings.columns, ours, strict=True)]
-    columns = [Column("model" if settings.minus else "model (E, H, I, L, A)", words=True), Column("of", words=True)]
+    columns = [Column("model" if settings.minus else "model (E, H, I, L, A)", words=True), Column("source", words=True)]
     columns += [Column(column.heading) for column in settings.columns]
     caption = settings.caption or f"Table {settings.table} of the paper"
     return Findings(rows, [Table(columns, [Group(lines)], caption)], _notes(settings))

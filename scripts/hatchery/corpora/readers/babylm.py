@@ -158,7 +158,9 @@ class BabylmOptions(Settings):
 
     def __post_init__(self) -> None:
         corpora = PREPARED if self.edition == 2024 else NORMALISERS
-        require(self.corpus in corpora, "corpus", self.corpus, f"one of edition {self.edition}: {', '.join(corpora)}")
+        require(
+            self.corpus in corpora, "corpus", self.corpus, f"a corpus of edition {self.edition}: {', '.join(corpora)}"
+        )
         is_read = self.edition == 2023 or self.reading == "corrected"
         require(is_read, "reading", self.reading, "corrected, because edition 2024 has no published preparation")
         named = self.speakers or (self.edition == 2024 and self.corpus in WITH_SPEAKERS)
@@ -166,7 +168,7 @@ class BabylmOptions(Settings):
             named,
             "speakers",
             self.speakers,
-            f"true, because only {' and '.join(WITH_SPEAKERS)} of edition 2024 have speaker labels",
+            f"true; false is only for the corpora {' and '.join(WITH_SPEAKERS)} of edition 2024",
         )
 
 
