@@ -90,6 +90,40 @@ def test_a_part_depends_on_all_settings_with_which_it_is_read(tmp_path: Path) ->
     assert len({json.dumps(key) for key in keys}) == 6
 
 
+def test_a_part_depends_on_the_sentence_model_and_on_the_names_of_all_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hatchery.corpora.file_groups.GROUP_BYTES", 1)
+    settings = build(ConvertSettings, {"sources": [{"name": "raw", "reader": "plain_text", "options": {}}]})
+    (tmp_path / "raw").mkdir()
+
+    def key(text: str, model: str = "", further: str = "") -> str:
+        """Return the key of the file a.txt, given the text of a sentence model and the name of a second file."""
+        (tmp_path / "raw/a.txt").write_text(text)
+        name = f"{text}{model}{further}"
+        if further:
+            (tmp_path / "raw" / further).write_text("Two.\n")
+        register_source("raw", tmp_path / "raw", tmp_path / f"{name}.json")
+        if model:
+            (tmp_path / "model").write_text(model)
+            register_source("model", tmp_path / "model", tmp_path / f"{name}.model.json")
+        group = next(
+            file_groups(
+                settings.sources[0],
+                settings,
+                tmp_path / f"{name}.json",
+                tmp_path / f"{name}.model.json" if model else None,
+            )
+        )
+        assert group.files == ("a.txt",)
+        return json.dumps(group.key())
+
+    keys = [key("One."), key("1111"), key("One.", "first"), key("One.", "other"), key("One.", further="b.txt")]
+    (tmp_path / "raw/b.txt").unlink()
+    keys.append(key("One.", further="c.txt"))
+    assert len(set(keys)) == 6
+
+
 def test_shards_hold_every_document_once_and_the_tables_count_them(manifests: dict[str, Path], tmp_path: Path) -> None:
     convert(BNC_AND_TEXT, manifests, tmp_path / "manifest.json")
     manifest = read_manifest(tmp_path / "manifest.json")
