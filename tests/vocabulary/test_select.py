@@ -174,6 +174,33 @@ def test_a_killed_job_goes_on_and_gives_the_same_bytes(select: Select, monkeypat
     assert bytes_of(select(files, WORDS)) == expected
 
 
+def test_a_part_depends_on_settings_vocabulary_sentence_model_and_files(
+    select: Select, register: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def recorded(tasks: Any, work: Any, given: list[Any], folder: Path, workers: int) -> None:
+        keys.extend(given)
+        raise KeyboardInterrupt
+
+    keys: list[Any] = []
+    monkeypatch.setattr(stage, "make_parts", recorded)
+    models = [register(name, {"parameters": name.encode()}) for name in ("first", "other")]
+    page = "The cat sat on a mat."
+    for text, words, changes in (
+        (page, WORDS, {}),
+        (page, WORDS[1:], {}),
+        (page, WORDS, {"lower_case": False}),
+        (page, WORDS, {"model": models[0]}),
+        (page, WORDS, {"model": models[1]}),
+        (page.upper(), WORDS, {}),
+    ):
+        # Each call reads the manifests as a new process does.
+        stage.opened.cache_clear()
+        stage.opened_texts.cache_clear()
+        with pytest.raises(KeyboardInterrupt):
+            select({"p.json.gz": json_lines([text])}, words, **changes)
+    assert len({json.dumps(key, default=str) for key in keys}) == 6
+
+
 def test_shards_hold_so_many_texts_at_most_and_leave_nothing_of_an_earlier_run(select: Select) -> None:
     files = {"p.json.gz": json_lines(numbered_pages(10))}
     first = select(files, WORDS, rows_per_shard=3)
