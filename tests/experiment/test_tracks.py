@@ -241,6 +241,21 @@ def test_words_of_transcripts_may_choose_among_these_transcripts(configuration: 
     assert vocabularies_in("mine", own) == []
 
 
+def test_windows_of_a_corpus_and_every_group_of_a_corpus_depend_on_the_vocabularies_that_select_their_text(
+    configuration: Path,
+) -> None:
+    windows = {"corpus": "demo_reduced", "level": "windows", "vocabulary": "demo", "windows_per_text": 4}
+    groups = [
+        {"level": "span", "selections": ["mine"]},
+        {"level": "sentence", "selections": ["demo_wikipedia_sentences"]},
+    ]
+    of_windows, of_both = ({"sequences": {"groups": chosen}} for chosen in (groups[:1], groups))
+    found = written(configuration, {"selections/mine": windows, "corpora/mine": of_windows, "corpora/both": of_both})
+    selected = ["demo_c4_sentences", "demo_wikipedia_sentences", "demo_c4_spans"]
+    assert vocabularies_in("mine", found) == [("demo", name) for name in selected]
+    assert vocabularies_in("both", found) == [("demo", name) for name in (*selected, "demo_wikipedia_sentences")]
+
+
 TRAINED = {"budget": {"words_seen": "50M"}}
 
 

@@ -147,6 +147,10 @@ def test_hidden_matrices_alone_are_made_orthogonal(family: str) -> None:
     assert {(of["momentum"], of["row_decay"]) for of in found if of.get("matrices")} == {(0.8, 0.5)}
     assert {(of["betas"], of["eps"]) for of in found} == {((0.6, 0.7), 1e-5)}
     assert all(group["trust_ratio"] for group in optimizer.param_groups)
+    # All groups have the scheduled rate of `learning_rate`, so their decay is compared with its peak.
+    chosen = OptimizerSettings("muon", 0.01, matrix_learning_rate=0.03, cautious_decay=True, decay_follows_rate=True)
+    found = build_optimizer(model, chosen).param_groups
+    assert {(of["peak_rate"], of["cautious"]) for of in found} == {(0.01, True)}
 
 
 @pytest.mark.parametrize(

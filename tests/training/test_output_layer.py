@@ -91,6 +91,9 @@ def test_the_bias_is_the_log_frequency_of_the_labels_that_training_sees(make_mod
     np.testing.assert_allclose(model.head.vocabulary_bias.detach(), expected, rtol=1e-5)
     assert measures["counted_labels"] == counts.sum() and measures["label_types"] == (counts > 0).sum()
     assert measures["bias_divergence_from_prior"] == 0
+    # A centred bias differs from these log frequencies by their mean.
+    prepare_output_(model, replace(UNIGRAM, centred=True), lambda: examples, shards, seed=7, show=False)
+    np.testing.assert_allclose(model.head.vocabulary_bias.detach(), expected - expected.mean(), rtol=1e-4, atol=1e-5)
 
 
 def test_counts_are_smoothed_by_a_number_for_each_type_or_by_a_share_of_the_uniform_distribution() -> None:
