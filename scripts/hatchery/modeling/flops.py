@@ -26,7 +26,11 @@ For every product y = x w, the backward pass computes two products: the gradient
 
 @dataclass(frozen=True)
 class PassShape:
-    """One forward pass: `sequences` inputs of `length` tokens, including padding, with `labelled` labels in total."""
+    """One forward pass: `sequences` inputs of `length` tokens, including padding, with `labelled` labels in total.
+    `tokens` is the number of positions that projections and feed-forward blocks compute; None means all positions,
+    including padding. If `pairs` is true, the sentence-pair head classifies each input. `target_length` is the number
+    of tokens of a decoder's input; None means `length`.
+    """
 
     sequences: float
     length: int

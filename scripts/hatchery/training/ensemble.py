@@ -46,7 +46,10 @@ def is_ensemble(trained: Manifest) -> bool:
 
 
 def save_members(run: StageRun, folder: Path, members: Sequence[Path]) -> None:
-    """Copy all members except the first into `folder`, and set the run's manifest entries to sums over the members."""
+    """Copy all members except the first into `folder`, and set the run's manifest entries: the number of members, and
+    the sums of their parameters, words and training seconds. A sum of words or seconds is omitted if it is unknown for
+    a member.
+    """
     made = [read_manifest(path) for path in members]
     parameters = 0
     for number, member in enumerate(made, 1):

@@ -72,8 +72,9 @@ class Deadline:
         is neither limit.
 
         The end of the Slurm job is SLURM_JOB_END_TIME (seconds since 1970). Without this variable, the end is the
-        current time plus `time_left(job id)`. Later changes of Slurm's time limit have no effect. Raises ConfigError
-        for an invalid value.
+        current time plus `time_left(job id)`. Later changes of Slurm's time limit have no effect. Before the end of the
+        Slurm job, the grace time is at most `LARGEST_GRACE` times the job's remaining time. Raises ConfigError for an
+        invalid value.
         """
         remaining: list[tuple[float, float]] = []
         if time_limit_minutes is not None:

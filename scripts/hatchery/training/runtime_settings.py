@@ -68,15 +68,18 @@ class TrainingRuntime(Settings):
     """
     zero_stage: Annotated[int, Range(ge=0, le=3)] = 0
     """Stage of DeepSpeed's ZeRO, for AdamW on several processes: 1 shards the optimiser's state, 2 also shards the
-    gradients, and 3 also shards the parameters. All other optimisers, and AdamW with `cautious_decay` or
-    `decay_follows_rate`, require 0.
+    gradients, and 3 also shards the parameters. All other optimisers, AdamW with `cautious_decay` or
+    `decay_follows_rate`, and fp16 require 0. Stage 3 excludes the task `translation`, `weight_average`, `divergences`
+    and `bias_drift`.
     """
     time_limit_minutes: Positive | None = None
     """Maximum duration of the job in minutes, counted from the start of its training loop; the job stops cleanly before
     this limit and before the end of its Slurm job. `null` sets no limit except the end of the Slurm job.
     """
     grace_seconds: NonNegative = 120
-    """Seconds before the time limit that are reserved for the last step, the checkpoint and the exit."""
+    """Seconds before the time limit that are reserved for the last step, the checkpoint and the exit. Before the end of
+    a Slurm job, at most a quarter of the time that the job had left at the start of training is reserved.
+    """
     sinks: Annotated[tuple[Literal["tensorboard", "trackio", "wandb"], ...], Unique()] = ()
     """Trackers that receive training metrics in addition to the metrics files. Each tracker needs its own package.
     `wandb` (Weights & Biases) writes files, which are uploaded if the environment variable WANDB_MODE is `online`.

@@ -146,8 +146,8 @@ class TrainingSettings(Settings):
     distillation: DistillationSettings | None = omitted_at_default(None)
     """Distillation from the predictions of finished models; `null` learns only from the labels."""
     early_stopping: EarlyStoppingSettings | None = None
-    """Stop training when the loss of development text no longer improves; for the task `translation`, when its BLEU
-    score no longer improves. `null` trains for all steps.
+    """Stop training when the score of development text no longer improves. This score is the loss or, for some tasks,
+    another measure. `null` trains for all steps.
     """
     keep_training_state: bool = False
     """Keep the training state (weights and optimiser state) with the model, so that another run can continue the

@@ -1,8 +1,8 @@
 """The number of steps for a budget of minutes, from the duration of trial steps before the training.
 
 Schedules depend on the number of steps, so this number must be known before training. A short training with the same
-settings is timed and discarded. The number of steps is stored in the run folder, so a killed run keeps this number,
-even on another machine.
+settings, but without compilation and without development text, is timed and discarded. The number of steps is stored in
+the run folder, so a killed run keeps this number, even on another machine.
 """
 
 import copy

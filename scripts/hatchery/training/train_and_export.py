@@ -77,7 +77,7 @@ def train_and_export(
 
     Only the first process writes files. `name` is the run's name in progress lines and sinks; an empty name uses the
     output folder's name. Raises ConfigError for impossible settings, ManifestError and TokenizationError for unusable
-    inputs, TrainingError if training cannot continue, and TrainingInterrupted after a signal or at the time limit.
+    inputs, TrainingError if training cannot continue, and TrainingInterrupted after a request to stop.
     """
     options = runtime_settings(runtime, settings)
     if (inputs.counts is not None) != (settings.output_bias.counts == "larger_corpus"):

@@ -36,8 +36,8 @@ class Mark:
     """A word milestone: the step after which a run has seen a number of words."""
 
     step: int
-    """Smallest number of finished steps after which the run has seen the milestone's number of words; for a milestone
-    that equals the budget, the last step.
+    """Smallest number of finished steps, at least one of which is a step of this run, after which the run has seen the
+    milestone's number of words. For a milestone that equals the budget or is not reached, the last step.
     """
     words: int
     """Number of words seen after this step, including the words of the initial model."""

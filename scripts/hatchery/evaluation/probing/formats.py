@@ -51,8 +51,9 @@ class NamedExample:
 def read_jiant(source: RawSource, task: TaskSettings) -> TaskData:
     """Return the sentences of a task in jiant's JSON lines; sentences without targets are dropped.
 
-    Raises EvaluationError naming file and line for a span that is reversed, empty or outside of the text, a number of
-    spans that the head does not accept, and a label that is neither a text nor a list of texts.
+    Raises EvaluationError naming file and line for a text whose words are not separated by single blanks, a span that
+    is reversed, empty or outside of the text, a number of spans that the head does not accept, and a label that is
+    neither a text nor a list of texts.
     """
     n_spans = spans_per_target(task)
     return _task_data(source, task, lambda name: _jiant_examples(source, name, task.label_field, n_spans))

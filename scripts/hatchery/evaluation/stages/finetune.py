@@ -43,7 +43,9 @@ def finetuning_settings(project: "Project", experiment: str, task: str) -> dict[
 
 
 def task_settings(own: TaskSettings, head: HeadSettings, protocol: ProtocolChoice) -> dict[str, object]:
-    """Return the settings of the stage `finetune` for a task, its head and its protocol."""
+    """Return the settings of the stage `finetune` for a task, its head and its protocol. The metric that the protocol
+    reports is the first of the metrics.
+    """
     # Papers and pipelines report different metrics of the same predictions. A task's first metric is its primary
     # metric, so put the metric that the protocol reports first.
     metrics = sorted(own.metrics, key=lambda metric: metric != protocol.reported_metric)

@@ -79,7 +79,7 @@ def acquisition_asked(experiment: "Experiment", run: "SeededRun") -> tuple[str, 
 
 def acquisition_rows(evaluated: Evaluated) -> list[TidyRow]:
     """Return one row: the correlation, times 100, between children's and the model's ages of acquisition. As in
-    BabyLM's code, a correlation that is not significant counts as 0.
+    BabyLM's code, a correlation counts as 0 if it is not significant, or if fewer than three words remain.
     """
     measures = evaluated.manifest.measures
     value = 100 * float(measures["aoa"])

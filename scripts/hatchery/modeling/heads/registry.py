@@ -46,7 +46,8 @@ class HeadDefinition(NamedTuple):
 def build_task_model(
     name: str, encoder: Encoder, context: HeadContext, options: Mapping[str, Any] | None = None
 ) -> TaskModel:
-    """Return the model of head `name` on `encoder`, which is not copied.
+    """Return the model of head `name` on `encoder`, which is not copied. The option `loader` may remove the encoder's
+    projection (see `_as_loaded`).
 
     Raises ConfigError, naming the key, for an unknown head or option, an invalid value, a missing label set, and a
     label set for a head without labels. Raises ModelError for values that the model class refuses.
