@@ -2,8 +2,8 @@
 
 The first table compares ways to compute the scores; training_step.py compares whole models. `plain` writes the position
 vector of every pair of tokens (T x T x head size), as in the formula of LTG-BERT, Section 4. `gather` looks scores up
-in the usual way, with `torch.gather` along the bucket dimension. `limit` computes only the content scores, one batched
-product; the complete scores cannot be faster.
+in the usual way, with `torch.gather` along the bucket dimension. `limit` computes only the content scores, with one
+batched product, so no way to compute the complete scores can be faster.
 
 The second table is about the attention core. It contains the time of separate operations divided by the time of torch's
 fused kernel. By this ratio, `attend` chooses between the separate operations and the kernel for inputs that the kernel

@@ -76,7 +76,7 @@ SIZES = {
 
 @dataclass(frozen=True)
 class Bench:
-    """A device and its sizes."""
+    """A device, and the sizes of the measurements on this device."""
 
     device: torch.device
     sizes: Sizes

@@ -73,8 +73,8 @@ def is_there(*packages: str) -> str:
 
 
 def step_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
-    """Yield rows for forward and backward passes of 2,048 tokens, without the update, through four layers as wide as
-    those of the base model.
+    """Yield rows for steps without the update: forward and backward passes of 2,048 tokens. The models have four layers
+    with the width of the base model's layers.
     """
     from peers_training import causal_step
     from training_step import Setting, Width, make_step
@@ -93,7 +93,7 @@ def loop_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
     """Yield rows for steps of a whole training: drawing and masking batches, forward, backward, clipping, update, a row
     of metrics.
 
-    One model is narrow, and one model has four layers as wide as those of the base model.
+    One model is narrow; the other model has four layers with the width of the base model's layers.
     """
     from peers_training import trainer_speed
     from read_tokens import write_shards

@@ -85,8 +85,8 @@ SLACK = 1e-9
 
 
 def least_of_best(numbers: Iterable[tuple[float, float]]) -> float:
-    """Return the best value minus its noise. A lower value is worse than the best value by more than noise. `numbers`
-    are pairs (value, noise); a higher value is better.
+    """Return the best value minus its noise. Values below the result are worse than the best value by more than noise.
+    `numbers` are pairs (value, noise); a higher value is better.
 
     If several pairs have the best value, the largest of their noises is used.
     """

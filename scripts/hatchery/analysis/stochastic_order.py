@@ -98,8 +98,8 @@ def estimate_order(
 ) -> OrderEstimate:
     """Return the violation ratio and its bootstrap deviation; each draw resamples both samples with replacement.
 
-    `steps` replaces the exact integration. Raises EvaluationError for invalid samples or a single score, ConfigError
-    for fewer than two draws.
+    If `steps` is given, the integrals are sums over these steps; otherwise they are computed exactly. Raises
+    EvaluationError for invalid samples or a single score, ConfigError for fewer than two draws.
     """
     if draws < 2:
         raise ConfigError(

@@ -164,7 +164,9 @@ def _take(project: "Project", experiment: str, run: str) -> str | None:
 
 
 def check_choice(project: "Project", chosen: ModelChoice, place: str) -> None:
-    """Raise ConfigError unless `chosen` names either a run, or a folder with the manifest of a model."""
+    """Raise ConfigError unless `chosen` names either a run, or a folder with the manifest of a model. With a folder,
+    `chosen` must not set an experiment, a seed or a step.
+    """
     if (chosen.run is ABSENT) == (chosen.path is ABSENT):
         given = "neither `run` nor `path`" if chosen.run is ABSENT else "`run` and `path`"
         raise ConfigError(f"{place}: got {given}, expected one of these two keys")

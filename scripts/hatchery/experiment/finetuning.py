@@ -29,7 +29,7 @@ def resolve_protocol(
     """Return all protocol settings of `task`; `where` is the experiment's file.
 
     `metrics` are the task's metrics. If `metrics` is None, the metrics are read from the project. Raises ConfigError
-    for an unknown base and for contradictory values.
+    for an unknown base or metric, and for contradictory values.
     """
     own, of_task = finetuning.protocol, finetuning.tasks[task]
     place = f"{where}: finetuning.tasks.{task}"

@@ -91,7 +91,9 @@ def check_acquisition(experiment: Experiment, where: str) -> None:
 
 
 def check_milestones(name: str, experiment: Experiment, where: str, project: "Project") -> None:
-    """Raise ConfigError if `evaluate_milestones` names an unknown evaluation, or if no run saves milestones."""
+    """Raise ConfigError if `evaluate_milestones` names an unknown evaluation, or any evaluation although no run saves
+    milestones.
+    """
     runs = project.evaluated_runs(name)
     allowed: dict[str, None] = {}
     for kind, evaluation in evaluations().items():

@@ -236,7 +236,7 @@ def _sets_a_key_of(run: Mapping[str, Any], sweep: Sweep) -> bool:
 
 
 def _shortest(sweep: Sweep, sweeps: Sequence[Sweep]) -> Path:
-    """Return the end of the path of a sweep's key, as short as is unique among all keys: `learning_rate` or
+    """Return the shortest end of the path of a sweep's key that is unique among all keys: `learning_rate` or
     `optimizer.name`.
     """
     others = {*_known_paths(), *((other.scope, *other.path) for other in sweeps)} - {(sweep.scope, *sweep.path)}

@@ -214,7 +214,7 @@ class _Walk:
 
     def _part(self, node: Node, link: Link) -> Node | None:
         """Return the node of a raw input, restricted to the files that the stage of `node` read; None if these files
-        have changed.
+        have changed, or if the registration of the raw input cannot be read.
         """
         path = _read_from(node, link.name)
         if node.manifest is None or path is None or not location_of(self._index.project / path).exists():

@@ -60,8 +60,8 @@ class RawSource:
         ]
 
     def one_name(self, *patterns: str) -> str:
-        """Return the name of the only file that matches a pattern. If there are several patterns, the first one that
-        matches any file is used.
+        """Return the name of the only file that matches a pattern. If there are several patterns, the first pattern
+        that matches any file is used.
 
         Raises SourceError if no file or several files match.
         """

@@ -142,8 +142,8 @@ class Position(NamedTuple):
         return Position((*self.keys, str(key)), [*hints, Any][0], value, self)
 
     def classes(self) -> list[type]:
-        """Return the settings classes that the value may have: `meant`, or all members of the union if no member was
-        selected.
+        """Return the settings classes that the value may have: `meant` or, if no class was selected, all classes of the
+        allowed type. In the second case, the list is empty if the value is not a mapping.
         """
         if self.meant is not None:
             return [self.meant]
@@ -221,7 +221,7 @@ def _problem(detail: Mapping[str, Any], position: Position) -> str:
 
 def _home(key: str, own: type, above: Position) -> str:
     """Return the mapping to which an unknown key belongs, as the end of a sentence: "belongs under `x`". Empty if no
-    mapping is known that has this key.
+    mapping is known that has this key, or if the key is a misspelt key of `own`.
 
     The key was found at the position `above`, whose settings class `own` does not have this key.
     """

@@ -259,7 +259,7 @@ class TokenShards:
         represent.
 
         `counts`, int64 [V], is the number of predictions of each id; a special token with count 0 is never predicted.
-        Return None if the manifest lacks the measure `token_bytes`.
+        Return None if the manifest lacks the measure `token_bytes`, or if this number of bytes is 0.
         """
         token_bytes = self.manifest.measures.get("token_bytes", {}).get(self.split, {})
         n_bytes = sum(size for name, size in token_bytes.items() if name == ORDINARY or counts[self.special.ids[name]])

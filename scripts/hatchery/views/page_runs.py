@@ -61,7 +61,7 @@ def runs(
 
 
 def titled(row: Mapping[str, Any]) -> str:
-    """Return the name of a run on a page: the model's label and, if the model has several seeds, the seed."""
+    """Return the name of a run on a page: the model's label and, unless the model is external, the pretraining seed."""
     return str(row["label"]) if row["seed"] is None else f"{row['label']}, seed {row['seed']}"
 
 

@@ -1,8 +1,8 @@
 """A table of scores with their deviations, the number of runs, and marks for the best scores.
 
 Summaries, pages and paper tables use these tables. `ScoreTable.shown` returns the table to write as Markdown, HTML,
-LaTeX or for a terminal. Numbers are the four decimals of `summary.csv`, rounded by Python's formatting. In a paper
-table, the displayed numbers determine the best number.
+LaTeX or for a terminal. Displayed numbers are the numbers of `summary.csv`, which have four decimals, rounded by
+Python's formatting. In a paper table, the displayed numbers determine the best number.
 """
 
 from collections.abc import Callable, Mapping, Sequence

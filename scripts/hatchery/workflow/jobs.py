@@ -167,8 +167,8 @@ class Jobs:
         return f"{self._result(path).folder}/manifest.json" if isinstance(path, ReadablePath) else path
 
     def is_outdated_link(self, path: ReadablePath) -> bool:
-        """Return True if a readable path is a link to a result that was made with other settings than the current
-        settings.
+        """Return True if a readable path is a link to a result that was made with other settings or inputs than the
+        current configuration defines.
         """
         return Path(path).exists() and os.path.realpath(path) != os.path.realpath(self.storage_path(path))
 

@@ -179,8 +179,8 @@ def _printed(name: str, found: Mapping[str, float], settings: LeaderboardSetting
 
 
 def _cells(row: _Entry, parts: Sequence[str], other: Collection[str] = ()) -> list[Content]:
-    """Return the cells of a row. A mark follows the scores of the parts in `other`, which were not measured on official
-    data, and the means that include these scores.
+    """Return the cells of a row. `other` are the parts that were not measured on official data. A mark follows their
+    scores, and the means that include these scores.
     """
 
     def cell(key: str) -> Content:

@@ -68,8 +68,8 @@ def steps(options: Sequence[Option], sizes: Sequence[str]) -> list[Step]:
     """Return all pairs of models that differ in exactly one size, which is in `sizes`. The two values of this size are
     neighbours among the models that have the same other sizes. Pairs are in the order of `sizes`.
 
-    Among models with equal sizes, only the first is used. If several series of models vary the same size, they are in
-    the order of their first models.
+    Among models with equal sizes, only the first is used. If several series of models vary the same size, their pairs
+    are in the order of the first models of the series.
     """
     distinct = {tuple(option.sizes.values()): option for option in reversed(options)}
     first = [option for option in options if distinct[tuple(option.sizes.values())] is option]

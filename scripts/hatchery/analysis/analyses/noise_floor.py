@@ -6,9 +6,9 @@ difference over the pairs, and its 95 % interval (t distribution). If the baseli
 baseline.
 
 For losses, the analysis also computes a data factor. A curve is fitted to the losses of the baseline and of models that
-differ from the baseline only in their amount of text. The curve's loss at the baseline's amount of text, plus the
-model's mean difference from the baseline, is the curve's loss at an equivalent amount of text. The data factor is the
-equivalent amount, divided by the model's own amount of text.
+differ from the baseline only in their amount of text. The model's mean difference from the baseline is added to the
+curve's loss at the baseline's amount of text. The equivalent amount is the amount of text at which the curve reaches
+this sum. The data factor is the equivalent amount, divided by the model's own amount of text.
 
 The factor per second is the equivalent amount, divided by the baseline's amount of text and by the ratio of the model's
 training time to the baseline's training time.

@@ -187,7 +187,7 @@ def _repeated(study: Study) -> dict[str, dict[str, str]]:
 
 def _ours(settings: PublishedTableSettings, study: Study) -> dict[tuple[str, CellKey], float]:
     """Return the scores, numbers of parameters (millions) and training costs (10^15 FLOPs) of our models by (model,
-    cell key). Numbers of parameters and costs are those of the first seed.
+    cell key). Numbers of parameters and costs are read from the run with the first seed.
     """
     from hatchery.analysis.flops_counts import training_flops
     from hatchery.analysis.summary_rows import read_summary
@@ -240,8 +240,8 @@ def _value(
 
 
 def _measure(place: CellKey) -> CellKey:
-    """Return the key of the number from which a column's change is computed, or the column's own key if it shows no
-    change.
+    """Return the key of the number from which the change in a column is computed. `place` is the column's own key,
+    which is returned if the column shows no change.
     """
     suite, task, metric = place
     if not metric.endswith(CHANGE):

@@ -1,7 +1,8 @@
 """The stage `join_experiments`: concatenate the tidy tables of several experiments into the tables of a study.
 
 Experiments may have models of the same name, so in a study's tables, `model`, `run` and `label` begin with the name of
-the experiment (`demo/elc_bert`). All columns are those of an experiment's tables, so the same code reads both.
+the experiment (`demo/elc_bert`). The columns of a study's tables equal the columns of an experiment's tables, so the
+same code reads both kinds of tables.
 """
 
 from collections.abc import Iterator, Mapping

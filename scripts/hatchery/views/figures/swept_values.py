@@ -122,8 +122,8 @@ def draw(settings: SweptFigure, tables: Tables) -> Figure:
 
 
 def with_rivals(panels: Sequence["SweptPanel"]) -> list["SweptPanel"]:
-    """Return the panels without those that show a single model although their score has several panels. The score of
-    this model is comparable with no other model's score.
+    """Return the panels, except for each panel that shows a single model although its score has several panels. The
+    score of such a model is comparable with no other model's score.
 
     If this leaves no panel, return one panel without lines, whose title lists all scores.
     """

@@ -204,13 +204,13 @@ def lists_of_models(
 
 
 def run_scores(runs: pl.DataFrame, tasks: Sequence[str]) -> list[float]:
-    """Return the mean over `tasks` of each run of a model that has a value for all tasks; `runs` are the measurements
-    of the model's runs.
+    """Return one mean over `tasks` per run of a model; runs in which a task has no value are left out. `runs` are the
+    measurements of the model's runs.
 
     ELC-BERT, Appendix E, does not state the compared scores. Averaging the tasks within each run reproduces the pattern
     of ELC-BERT's Tables 11 and 12; pooling all scores does not (docs/papers/elc-bert.md, "Significance"). Almost
     stochastic order compares whole distributions, so runs that predict one class for all rows are included. Raises
-    EvaluationError if a run lacks a task or has a task twice, or if no run has a value for all tasks.
+    EvaluationError if a run has no row or two rows for a task, or if no run has a value for every task.
     """
     scores = []
     for (seed, tuned, rate), rows in by_run(runs.sort("seed", "finetuning_seed", "learning_rate", "task")):

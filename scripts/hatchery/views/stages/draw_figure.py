@@ -83,7 +83,9 @@ def _parts_without(project: "Project", study: str, needs: Collection[str]) -> li
 def _baselines(
     project: "Project", experiment: str, needs: Collection[str], runs: Sequence[SeededRun]
 ) -> Sequence[SeededRun]:
-    """Return the external models of an experiment if they have all kinds of results `needs`; empty for a study."""
+    """Return the external models of an experiment if they have all kinds of results `needs`; empty for a study, and if
+    `needs` is empty.
+    """
     if not needs or not all(NEEDS[need].of_others for need in needs) or project.is_study(experiment):
         return ()
     return baseline_runs(project.experiment(experiment).baselines, runs)
