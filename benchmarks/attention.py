@@ -161,10 +161,10 @@ def main() -> None:
     print(
         "\nEach row is one size of the attention. The numbers are CPU time of separate operations / CPU time of the "
         "fused kernel of torch.\n"
-        "B: number of sequences, H: number of heads, T: number of tokens per sequence, d: head size"
+        "B: number of sequences, H: number of heads, T: number of tokens per sequence, d: head size\n"
+        f"{'B':>4} {'H':>3} {'T':>4} {'d':>3} {'dtype':>9} {'inference':>10} "
+        f"{'inference with position scores':>31} {'training':>9}"
     )
-    print(f"{'B':>4} {'H':>3} {'T':>4} {'d':>3} {'dtype':>9} {'inference':>10}", end=" ")
-    print(f"{'inference with position scores':>31} {'training':>9}")
     for size in CORE_SIZES:
         for dtype in (torch.float32, torch.bfloat16):
             uses = ((False, False), (True, False), (False, True))

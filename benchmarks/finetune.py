@@ -155,10 +155,12 @@ def main() -> None:
     words = vocabulary_of_words()
     tokenizer = train_tokenizer(words)
     slow_tasks, slow_loops = [], []
-    print("Each row is one task. Times and speeds: Hatchery's loop (our), a plain loop, a plain loop without padding")
-    print("in the encoder (packed), and forward and backward passes without a loop (bare).")
-    print(f"{'task':12}{'tokens/example':>16}{'our examples/s':>16}{'plain examples/s':>18}", end="")
-    print(f"{'plain/our CPU time':>20}{'plain/our wall time':>21}{'packed/our CPU time':>21}{'our/bare speed':>16}")
+    print(
+        "Each row is one task. our: Hatchery's loop; plain: a plain loop; packed: a plain loop without padding in the "
+        "encoder; bare: forward and backward passes without a loop\n"
+        f"{'task':12}{'tokens/example':>16}{'our examples/s':>16}{'plain examples/s':>18}{'plain/our CPU time':>20}"
+        f"{'plain/our wall time':>21}{'packed/our CPU time':>21}{'our/bare speed':>16}"
+    )
     for name, segments, n_words in TASKS:
         examples = make_examples(words, arguments.examples, segments, n_words)
         data = encode_texts(examples, tokenizer, MAX_LENGTH)

@@ -88,7 +88,7 @@ def main() -> None:
         print(
             f"{name:28} {count / middle:8,.1f} texts per CPU second (single rounds: {spread}), "
             f"our speed / this speed {middle / ours:.1f}, "
-            f"largest difference from our score of a text {difference:.1e}"
+            f"largest difference between this score and our score of a text {difference:.1e}"
         )
     sys.exit(worst > 1e-3)
 

@@ -109,8 +109,10 @@ def step_of(model: nn.Module, vocabulary: int, causal: bool) -> Callable[[], Non
 
 def main() -> int:
     logging.disable()
-    print("Each row is one training step of one model: a forward and backward pass of 8 sequences of 128 tokens.")
-    print(f"{'model':24}{'GFLOP in matrix products':>26}{'MB read or written':>20}{'kernels':>9}")
+    print(
+        "Each row is one training step of one model: a forward and backward pass of 8 sequences of 128 tokens.\n"
+        f"{'model':24}{'GFLOP in matrix products':>26}{'MB read or written':>20}{'kernels':>9}"
+    )
     for size, (width, layers) in SIZES.items():
         for causal in (False, True):
             for name, model in models(width, layers, causal).items():

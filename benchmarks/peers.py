@@ -315,8 +315,10 @@ def main() -> None:
     names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
     processor = names[0].partition(": ")[2] if names else platform.processor()
     print(f"{processor}; Python {platform.python_version()}, torch {torch.__version__}; one thread each\n")
-    print("Each row compares Hatchery with one other tool, or gives the reason why the row has no number.\n")
-    print("| work | other tool | Hatchery's speed / the other tool's speed |\n|---|---|---:|")
+    print(
+        "Each row compares Hatchery with one other tool, or gives the reason why the row has no number.\n\n"
+        "| work | other tool | Hatchery's speed / the other tool's speed |\n|---|---|---:|"
+    )
     for name in arguments.rows:
         with tempfile.TemporaryDirectory() as folder:
             try:

@@ -83,7 +83,9 @@ def main() -> None:
     pairs = random_pairs(arguments.pairs, arguments.vocabulary)
     if arguments.blimp is not None:
         pairs = blimp_pairs(arguments.pairs, arguments.blimp, arguments.tokenizer)
-    print(f"{len(pairs)} pairs, vocabulary {arguments.vocabulary:,}, {device}, {torch.get_num_threads()} threads")
+    print(
+        f"{len(pairs)} minimal pairs, vocabulary {arguments.vocabulary:,}, {device}, {torch.get_num_threads()} threads"
+    )
     failed = [size for size in arguments.sizes if not holds(size, pairs, arguments, device)]
     sys.exit(1 if failed else 0)
 
@@ -135,10 +137,9 @@ def holds(size: str, pairs: Sequence[Pair], arguments: argparse.Namespace, devic
     error = float(np.ptp(results["in bf16"] - results["ours"], axis=1).max())
     shares = (times["in bf16"] / times["ours"] for times in (cpu, wall))
     print(
-        "  Hatchery in bf16: CPU time {:.2f} times ours in fp32, wall time {:.2f} times ours in fp32;".format(*shares),
-        end="",
+        "  Hatchery in bf16: CPU time {:.2f} times ours in fp32, wall time {:.2f} times ours in fp32; ".format(*shares)
+        + f"largest error of the difference between the two scores of a pair {error:.2f} nats"
     )
-    print(f" largest error of a pair's score difference {error:.2f} nats")
     print(
         f"  the baseline with one call per pair needs {allowed_ratio(network, pairs):.2f} times our multiplications; "
         f"its time must be at least {limit:.1f} times ours"

@@ -121,7 +121,8 @@ def main() -> int:
         pinned_splitter().punkt  # noqa: B018
         print(
             f"{megabytes:.1f} million characters of text; version of the filter: {arguments.reading}; "
-            f"minimum CPU time of {arguments.rounds} rounds"
+            f"minimum CPU time of {arguments.rounds} rounds\n"
+            "bare: only decompression and JSON decoding; plain: plain implementation; ours: Hatchery"
         )
         for level, limit in LIMITS.items():
             times: dict[str, list[float]] = {"bare": [], "plain": [], "ours": []}
@@ -144,7 +145,7 @@ def main() -> int:
                 print(f"{level}: {key:5} {megabytes / best[key]:7.1f} million characters/s ({best[key]:.2f} s)")
             print(
                 f"{level}: accepted {found['accepted']:,} of {found['candidates']:,} candidates; "
-                "ours and plain have equal output"
+                "Hatchery's output equals the output of the plain implementation"
             )
             ratio = best["plain"] / best["ours"]
             kept &= ratio >= limit

@@ -110,8 +110,10 @@ def main() -> int:
         "ours, corrected": pinned_splitter(),
     }
     kept = True
-    print("Each row is one splitter on one text; the scores are about the sentence ends inside paragraphs.")
-    print(f"{'splitter':25}{'text':6} {'case':6} precision recall     F1")
+    print(
+        "Each row is one splitter on one text; the scores are about the sentence ends inside paragraphs.\n"
+        f"{'splitter':25}{'text':6} {'case':6} precision recall     F1"
+    )
     for name, splitter in splitters.items():
         for text, paragraphs in texts.items():
             for case in ("cased", "lower"):

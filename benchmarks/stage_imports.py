@@ -40,8 +40,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("logs", type=Path, help="folder with the logs of the run")
     found = list(rows(parser.parse_args().logs))
-    print("Each row is one stage; the last row is the sum over all stages.\n")
-    print("| stage | number of jobs | mean seconds of imports per job | imports PyTorch |\n|---|---:|---:|---|")
+    print(
+        "Each row is one stage; the last row is the sum over all stages.\n\n"
+        "| stage | number of jobs | mean seconds of imports per job | imports PyTorch |\n|---|---:|---:|---|"
+    )
     for stage, jobs, seconds, has_torch in found:
         print(f"| `{stage}` | {jobs} | {seconds:.2f} | {'yes' if has_torch else 'no'} |")
     print(f"| all | {sum(row[1] for row in found)} | {sum(row[1] * row[2] for row in found):.0f} in all | |")

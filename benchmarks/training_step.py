@@ -346,6 +346,8 @@ def main() -> None:
         print("bert is left out: transformers is not installed")
     base = Width()
     print(
+        "ours: Hatchery's LTG-BERT; plain: LTG-BERT by the formulas of its paper; bert: BERT of transformers; "
+        "gpt: Hatchery's GPT-BERT\n"
         f"base width ({base.hidden}, {base.heads} heads, feed-forward {base.intermediate}), "
         f"vocabulary of {base.vocabulary} subwords, {arguments.layers} layers, {arguments.device}, "
         f"{arguments.threads} thread(s); with few layers, the speed-up over plain is "

@@ -29,7 +29,7 @@ def main(arguments: argparse.Namespace) -> None:
     for path in clear_finished(checkpoints, finished_runs(results / "models")):
         print(f"removed {path}")
         removed += 1
-    print(f"removed {removed} files and folders that killed jobs have left")
+    print(f"removed {removed} files and folders that killed jobs have left behind")
     for folder in sorted(checkpoints.glob("*/")):
         print(
             f"kept {folder}: the training is unfinished; run the command of this training again to continue the "

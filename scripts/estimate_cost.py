@@ -37,7 +37,9 @@ if __name__ == "__main__":
     parser.add_argument("--config", type=Path, default=Path("config"), help="the folder of the configuration")
     parser.add_argument("--device", help="device to plan for, instead of cluster.planned_device")
     parser.add_argument(
-        "--devices", type=int, help="number of devices instead of cluster.nodes x cluster.gpus_per_node"
+        "--devices", type=int, help="number of devices to plan for, instead of cluster.nodes x cluster.gpus_per_node"
     )
-    parser.add_argument("--mfu", type=float, help="model FLOPs utilisation, 0 to 1, instead of cluster.planned_mfu")
+    parser.add_argument(
+        "--mfu", type=float, help="model FLOPs utilisation to plan with (0 to 1), instead of cluster.planned_mfu"
+    )
     run_command(main, parser)

@@ -18,7 +18,7 @@ def test_a_plan_names_models_that_are_asked_for_what_they_never_learned(configur
     assert list(unlearned_warnings(["gpt_bert_ratios"], Project(configuration))) == [
         f"experiment 'gpt_bert_ratios': minimal_pairs: '{suite}', ratio_causal_share_{share}: scoring '{way}' needs "
         f"predictions of {never} tokens, but the model only learned to predict {learned} tokens; "
-        "with scoring: auto, each model is scored by predictions that it was trained for"
+        "with scoring: auto, each model is scored by the kind of predictions that the model was trained for"
         for suite, share, way, never, learned in (
             ("blimp_2024", 1, "mntp", "masked", "next"),
             ("blimp_2024_causal", 0, "left_to_right", "next", "masked"),

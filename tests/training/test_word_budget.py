@@ -320,7 +320,7 @@ def test_marks_survive_a_kill_and_add_up_over_a_chain(make_command: Make) -> Non
     manifest = read_manifest(whole.output)
     steps = {name: mark["step"] for name, mark in manifest.measures["marks"].items()}
     assert sorted(steps) == sorted(NAMES) and steps["chck_1K"] == steps["chck_1010"] < steps["chck_1400"]
-    assert f"the training will have {steps['chck_1400']} steps" in log
+    assert f"the `budget` allows {steps['chck_1400']} steps" in log
     assert manifest.measures["steps"] == steps["chck_1400"] and manifest.measures["words"] <= 1_400
     rows = {row["step"]: row for row in whole.rows()}
     assert [rows[mark["step"]]["words"] for mark in manifest.measures["marks"].values()] == [

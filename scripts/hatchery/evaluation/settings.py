@@ -259,7 +259,10 @@ class SuiteSettings(Settings):
         )
         require(judged, "unknown_tokens", self.unknown_tokens, wanted)
         decides = self.format != "wug" and not self.temperatures and self.track is None
-        wanted = "fp32 or tf32, because the format wug, `temperatures` and `track` report scores and not only decisions"
+        wanted = (
+            "fp32 or tf32, because the format wug, `temperatures` and `track` report scores, and `screened` computes "
+            "some scores only in bf16"
+        )
         require(decides or self.precision != "screened", "precision", self.precision, wanted)
         is_choice = self.format == "multiple_choice"
         wanted = "null, because only the format multiple_choice has this key"

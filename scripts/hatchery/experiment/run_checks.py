@@ -116,7 +116,9 @@ def unlearned_warnings(experiments: Iterable[str], project: "Project") -> Iterat
             reasons = {run: reason or loose[run] for run, reason in reasons.items()}
             for reason in dict.fromkeys(filter(None, reasons.values())):
                 models = ", ".join(run for run, why in reasons.items() if why == reason)
-                advice = "with scoring: auto, each model is scored by predictions that it was trained for"
+                advice = (
+                    "with scoring: auto, each model is scored by the kind of predictions that the model was trained for"
+                )
                 yield f"experiment {name!r}: {key}, {models}: scoring {reason}; {advice}"
 
 

@@ -140,8 +140,8 @@ def _pretrain_in_folder(
                 spending = spent_budget(settings, inputs)
             write_spending(folder, spending)
         if spending is not None:
-            seen = f", after which the model has seen {spending.words_seen:,} words" if spending.words_seen else ""
-            planned_steps = f"the training will have {spending.steps:,} steps, which spend `budget`{seen}"
+            seen = f"; the model will then have seen {spending.words_seen:,} words" if spending.words_seen else ""
+            planned_steps = f"the `budget` allows {spending.steps:,} steps{seen}"
             print(f"{name}: {planned_steps}", file=sys.stderr, flush=True)
         announce(store, TRAIN, topology)
         with stage_run(output, job.settings, job.inputs, keep=True) as run:

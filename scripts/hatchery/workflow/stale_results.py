@@ -148,7 +148,7 @@ def _difference(made: Manifest, digest_of: Callable[[Path], str]) -> str:
                 return f"was made from {path}, which no longer exists"
             recorded = made.inputs[name]
             if recorded != digest_of(Path(path)) and recorded != digest_read(made.settings, name, Path(path)):
-                return f"{OTHER_CONTENT} of its input {name!r} than the current file"
+                return f"{OTHER_CONTENT} of its input {name!r} than the file contains now"
     except (OSError, ValueError, KeyError, TypeError, HatcheryError):
         pass
     return ""

@@ -57,7 +57,7 @@ def test_after_a_clock_was_set_back_what_is_older_than_its_input_is_named_and_th
     assert "Nothing to be done" in result.stderr and result.returncode == 1
     assert [line for line in result.stderr.splitlines() if line.startswith("warning: ")] == [
         f"warning: wrongly considered up to date: {TOKENS} was made from other content of its input "
-        "'tokenizer' than the current file; to make this result again, give the same command with --forcerun "
+        "'tokenizer' than the file contains now; to make this result again, give the same command with --forcerun "
         "encode_corpus"
     ]
     forced = run(tmp_path, "--forcerun", "encode_corpus")
@@ -99,7 +99,7 @@ def test_inputs_that_are_gone_and_dates_ahead_are_named(tmp_path: Path, monkeypa
     further = [SimpleNamespace(rule=SimpleNamespace(name=name), output=[TOKENS]) for name in rules]
     ((line, is_wrong),) = stale_lines([second, *further])
     assert is_wrong and line.startswith(f"wrongly considered up to date: {other} ")
-    assert "than the current file (and results of 2 more rules); to make these results again" in line
+    assert "than the file contains now (and results of 2 more rules); to make these results again" in line
     assert line.endswith("--forcerun encode_corpus pretrain train_tokenizer")
     ((line, is_wrong),) = stale_lines(further)
     assert not is_wrong and line.startswith("considered up to date, but perhaps outdated: ")

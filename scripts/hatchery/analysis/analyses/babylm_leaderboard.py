@@ -30,11 +30,11 @@ NOTES = (
     "Scores of different years, and of different versions of the pipeline, are not comparable. Between April "
     "and July 2026, the rules changed for EWoK, entity tracking, ties, pooling in fine-tuning, and AoA.",
     "± is half the width of the 95 % interval of the mean over pretraining seeds (Student's t). With one "
-    "seed, there is no interval. The differences between seeds are 6 to 9 points for entity tracking, 4 to 12 "
-    "points for RTE (139 rows) and WSC (52 rows), and 1 to 2 points for overall means.",
+    "seed, there is no interval. Over seeds, the standard deviation of entity tracking is 6 to 9 points. RTE (139 "
+    "rows) and WSC (52 rows) vary by 4 to 12 points, and overall means by 1 to 2 points.",
     "Most models of this size are near chance on EWoK: in 13 % of its items, the training text contains "
-    "neither concept. In 22 of BLiMP's 67 paradigms, the sentences of a pair differ only in word order, so "
-    "the treatment of ties changes a score.",
+    "neither concept. In 22 of BLiMP's 67 paradigms, the sentences of a pair differ only in word order. A model that "
+    "ignores word order gives both sentences the same score, so its accuracy depends on the treatment of ties.",
     "AoA (age of acquisition) is a correlation over few words. A correlation that is not significant counts "
     "as 0. The server uses the submitted value unchanged. Most of the highest published rows have AoA 0, so "
     "two means are shown: one with the measured AoA, and one with AoA 0.",

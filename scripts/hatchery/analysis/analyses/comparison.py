@@ -39,8 +39,8 @@ class ComparisonSettings(AnalysisSettings):
 
 
 NO_REFERENCE = (
-    "No models were compared: no other experiment has a model with the name of a model of the first "
-    "experiment. Set `against` to the model with which all others are compared."
+    "No models were compared: no model of another experiment has the same name as a model of the first experiment. "
+    "Set `against` to the model with which all other models are compared."
 )
 NO_AVERAGE = "No models were compared: no model has an average that the reference model also has."
 

@@ -151,7 +151,10 @@ def _of_track(protocol: Any) -> str:
     return ", multilingual track" + (" with its slips" if protocol.get("official") else "")
 
 
-SLIPS = "bugs of the official trainer included: last epoch trained, last incomplete batch of 8 validation rows dropped"
+SLIPS = (
+    "with the bugs of the official trainer: the state after the last epoch is scored, and the last incomplete batch of "
+    "8 validation rows is not scored"
+)
 NO_SLIPS = "without the bugs of the official trainer: all validation rows are scored"
 _CHOSEN = {"held_out": "best on held-out training rows", "scored": "best on the scored rows", "last": "last state"}
 

@@ -156,7 +156,7 @@ def length_section(sources: Sequence[str], facts: Mapping[tuple[str, str], Lengt
                 )
             )
             rows.append((source, kind, *numbers))
-    header = ("source", "of", "number", "mean", "median", "95th percentile", "longest")
+    header = ("source", "texts", "number of texts", "mean length", "median", "95th percentile", "longest")
     return Section("Lengths", tables=[_table("Lengths in words", header, rows, words=2)])
 
 
