@@ -4,15 +4,18 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from scaling_study import PAPER, Analysed, altered, cells, rows
 from scipy import stats
 from summary_text import write_rows_of_summary
 
 from hatchery.analysis.analyses.analysis import Study, analysis_called, settings_of
-from hatchery.analysis.analyses.correlation import _comparison_row, _optimal_tables, p_value_text
-from hatchery.analysis.compute_optimal import Comparison, compared
+from hatchery.analysis.analyses.correlation import _comparison_row, _optimal_tables, counting, p_value_text
+from hatchery.analysis.compute_optimal import EDGES, Comparison, compared
+from hatchery.analysis.settings import PublishedChoice
 from hatchery.analysis.summary_rows import read_summary
 from hatchery.analysis.tidy_tables import CURVES, RUNS, read_frame, write_rows
 from hatchery.errors import ConfigError
@@ -38,6 +41,11 @@ def test_correlations_say_n_and_a_p_that_fits(analysed: Analysed) -> None:
     assert (table["pairs"], table["rho"], table["p_value"]) == (19, -0.3965, 0.0928)
     printed = [row[2:5] for row in cells(found) if row[1].startswith("printed") and row[0] == "rv_glue_filtered"]
     assert printed == [["32 stated", "-0.67", "6.25e-7"], ["32", "-0.67", "2.73e-5"]]
+    assert any(note.startswith("The printed p values do not fit") for note in found.notes)
+    # This tied model has 11,304,258 parameters. The paper prints 110e15 FLOPs.
+    largest = {"source": "published Table 3", "model": "rv_256_256_1024_8_8", "suite": "rv_glue"}
+    (row,) = rows(found, kind="model", **largest)
+    assert (row["parameters"], row["flops"]) == (11_304_258, pytest.approx(1.10e17, rel=5e-3))
 
 
 @pytest.mark.parametrize(
@@ -94,13 +102,19 @@ def test_the_development_perplexity_counts_where_one_model_lacks_that_of_the_spl
         assert all((value >= 7 and value == int(value)) == development for value in perplexities)
 
 
-def test_a_correlation_may_be_of_the_models_that_a_table_has_and_of_those_that_are_named(analysed: Analysed) -> None:
+def test_a_correlation_may_be_of_the_models_that_a_table_has_and_of_those_that_are_named(
+    analysed: Analysed, study: Study
+) -> None:
     found = analysed("correlation", tabulated=True, models=["m_*_2"], **PAPER)
     counted = {row["model"] for row in rows(found, kind="model", source="ours", suite="rv_glue")}
     # Two models of `one` repeat rows of the table. A model that repeats another model's row does not count.
     named = {f"{part}/m_{hidden}_2" for part in ("one", "two") for hidden in (16, 32, 64, 128)}
     assert counted == {"one/m_16_1", "one/m_128_4", *named}
     printed = [row[2:5] for row in cells(found) if row[1].startswith("printed") and row[0] == "rv_glue_filtered"]
+    # A row of another paper does not count.
+    other = PublishedChoice("gpt_bert", {"one/m_64_4": "rv_256_256_1024_8_8"})
+    counts = counting(settings_of("correlation", {"tabulated": True, **PAPER}), replace(study, published=(other,)))
+    assert not counts("one/m_64_4")
     # SciPy's p value of Pearson's rho uses the same t distribution.
     fitting = p_value_text(2 * stats.t.sf(0.67 * math.sqrt(8 / (1 - 0.67**2)), 8))
     assert printed == [["32 stated", "-0.67", "6.25e-7"], ["32", "-0.67", "2.73e-5"], ["10", "-0.67", fitting]]
@@ -155,6 +169,37 @@ def test_the_comparison_of_compute_optimal_models_stands_below_the_correlation(s
     found = analysis_called("correlation").run(settings, ended)
     optimal = [row["model"] for row in rows(found, kind="model", suite="rv_glue") if row["optimal"]]
     assert optimal and all(runs[model]["parameters"] <= limit for model in optimal)
+
+
+def test_the_last_loss_of_a_compute_optimal_model_is_the_mean_over_its_seeds(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    curves = read_frame(study.tables["curves"], CURVES, experiment=["one"]).to_dicts()
+    last = {row["run"]: row["development_loss"] for row in curves}
+
+    def seeds(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the rows of two seeds, whose losses differ by 0.2 and have the mean of the row's model."""
+        loss = last.get(row["run"], 0.0) if "manifest" in row else row["development_loss"]
+        return [
+            {**row, "seed": seed, "run": f"{row['model']}-s{seed}", "development_loss": loss + change}
+            | ({"manifest": f"{row['model']} {seed}"} if "manifest" in row else {})
+            for seed, change in ((1, 0.1), (2, -0.1))
+        ]
+
+    single = altered(study, tmp_path, lambda run: [run | {"development_loss": last.get(run["run"], 0.0)}])
+    settings = settings_of("correlation", {"experiments": ["one"], "suites": ["rv_glue"]})
+    one = analysis_called("correlation").run(settings, single)
+    (tmp_path / "several").mkdir()
+    several = altered(study, tmp_path / "several", seeds)
+    write_rows(tmp_path / "several/curves.parquet", CURVES, [each for row in curves for each in seeds(row)])
+    several = replace(several, tables={**several.tables, "curves": tmp_path / "several/curves.parquet"})
+    both = analysis_called("correlation").run(settings, several)
+    marks = [[(row["model"], row["optimal"]) for row in rows(found, kind="model")] for found in (one, both)]
+    assert marks[0] == marks[1] and sum(optimal for _, optimal in marks[0]) > 0
+    # Without any point in the bins of January 2023, no model is compute-optimal.
+    monkeypatch.setitem(EDGES, "january_2023", lambda costs, bins: np.array([0.0, 1.0]))
+    none = analysis_called("correlation").run(replace(settings, bins="january_2023"), single)
+    assert not any(row["optimal"] for row in rows(none, kind="model"))
 
 
 def test_one_suite_can_be_chosen(analysed: Analysed) -> None:

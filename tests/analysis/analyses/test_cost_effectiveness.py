@@ -8,6 +8,7 @@ import pytest
 from scaling_study import PAPER, Analysed, altered, cells, rows
 
 from hatchery.analysis.analyses.analysis import Findings, Study, analysis_called, settings_of
+from hatchery.analysis.analyses.cost_effectiveness import Option, steps
 from hatchery.analysis.tidy_tables import MEASUREMENTS, RUNS, read_frame, write_rows
 
 
@@ -19,6 +20,10 @@ def test_cost_effectiveness_sets_our_steps_beside_table_2(analysed: Analysed) ->
     pairs = [(row[3], row[4]) for row in cells(found) if row[4] != "-"]
     assert len(pairs) == 12 and all(logged == printed for logged, printed in pairs)
     assert any("development perplexity" in note for note in found.notes)
+    assert [column.heading for column in found.tables[0].columns][2:] == ["ours", "published logs", "printed"]
+    assert {(row["smaller_perplexity"], row["larger_perplexity"]) for row in rows(found, source="printed")} == {
+        (None, None)
+    }
 
 
 def test_steps_can_be_those_within_the_sets_of_a_grid(analysed: Analysed) -> None:
@@ -29,7 +34,15 @@ def test_steps_can_be_those_within_the_sets_of_a_grid(analysed: Analysed) -> Non
     # sequence has 64 tokens: 6 * 198,272 * 64.
     assert found.rows[-1]["gflops"] == 0.076136
     assert [(row["from"], row["to"]) for row in found.rows] == [(1, 2)] * 4
+    # The larger model has E and H of 16, I of 64, two layers and four attention heads.
+    assert cells(found)[0][:2] == ["(16, 16, 64, 2, 4)", "1 to 2"]
+    assert [group.heading for group in found.tables[0].groups] == ["hidden layers"]
     assert any(note.startswith("Only our models of") and note.endswith("are compared: set-1.") for note in found.notes)
+
+
+def test_of_models_with_equal_sizes_the_first_is_used() -> None:
+    models = [Option(name, {"layers": size}, size, 9.0) for name, size in (("a", 1), ("b", 1), ("c", 2), ("d", 2))]
+    assert [(step.smaller.name, step.larger.name) for step in steps(models, ["layers"])] == [("a", "c")]
 
 
 def test_a_model_that_two_experiments_name_counts_once(study: Study, analysed: Analysed, tmp_path: Path) -> None:

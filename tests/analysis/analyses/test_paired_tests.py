@@ -133,6 +133,12 @@ def test_of_models_with_one_pretraining_seed_nothing_is_bold_and_the_heading_say
     }
     assert bold == {("b", "a"): True, ("gpt2", "a"): False, ("gpt2", "b"): False}
     assert mixed.tables[0].caption == "Differences on the same minimal pairs"
+    notes = " ".join(mixed.notes)
+    assert "A model with one pretraining seed is a single trained model" in notes and "seeds, a pair counts" in notes
+    assert "deviation over pretraining seeds" not in notes
+    # The first model has two seeds, the second has one.
+    turned = judged_by(tmp_path / "turned", {"own": {"a-s1": bad, "b-s1": good, "b-s2": good}})
+    assert turned.answer[0].endswith("corrected p < 0.001; only one pretraining seed).")
 
 
 @pytest.mark.parametrize(
@@ -206,6 +212,9 @@ def test_the_answer_rounds_as_the_table_does() -> None:
     assert answer([row | {"p_value": 0.01}], {}, NOUNS) == [
         "a and b do not differ beyond chance on own (50.8 and 50.0, corrected p = 1.000)."
     ]
+    # The number of comparisons is that of the suite.
+    many = [row | {"model": str(model)} for model in range(7)] + [row | {"suite": "another"}]
+    assert answer(many, {}, NOUNS)[0] == "On own, 0 of 7 pairs of models differ beyond chance."
     # If one sentence names several leads, its p is the largest.
     leads = [row | {"model": model, "difference": 9.0, "p_corrected": p} for model, p in (("a", 0.04), ("c", 0.002))]
     assert answer(leads, {}, NOUNS) == ["a and c are ahead of b on own (+9.0 and +9.0 points, corrected p = 0.040)."]
@@ -233,6 +242,9 @@ def test_every_two_of_few_models_are_compared_and_many_with_the_first_or_a_chose
     assert compared(judged_by(tmp_path / "many", {"own": many})) == [(model, "a") for model in "bcde"]
     chosen = judged_by(tmp_path / "chosen", {"own": many}, against="c")
     assert compared(chosen) == [(model, "c") for model in "abde"]
+    # The chosen model did not judge the second suite.
+    suites = {"own": many, "other": {"a-s1": "cw", "b-s1": "cw"}}
+    assert compared(judged_by(tmp_path / "two", suites, against="c")) == [(model, "c") for model in "abde"]
     study = Study("mine", tuple(SeededRun.from_seed(model, 1) for model in "ab"))
     with pytest.raises(ConfigError, match="against: got 'd', expected one of the compared models"):
         ANALYSIS.check(MinimalPairTestsSettings(against="d"), study)
@@ -278,13 +290,15 @@ def test_models_that_judged_other_pairs_are_refused(tmp_path: Path) -> None:
         ANALYSIS.run(MinimalPairTestsSettings(), Study("mine", tuple(runs), tables=tables))
 
 
-def tuned(folder: Path, runs: Mapping[str, str], labels: str, failed: Sequence[str] = (), metric: str = "mcc") -> Path:
+def tuned(
+    folder: Path, runs: Mapping[str, str], labels: str, failed: Sequence[str] = (), metrics: Sequence[str] = ("mcc",)
+) -> Path:
     """Return a model's manifest for a task with one answer per row and run, and the failed runs.
 
     The name of a run is its seed, or seed and learning rate: `2` with the learning rate 0.1, `2@0.5`.
     """
     places = {name: (int(name.partition("@")[0]), float(name.partition("@")[2] or 0.1)) for name in runs}
-    with stage_run(folder / "manifest.json", {"task": {"metrics": [metric]}}) as run:
+    with stage_run(folder / "manifest.json", {"task": {"metrics": list(metrics)}}) as run:
         rows = [
             {"rows": rows, "seed": seed, "learning_rate": rate, "row": row, "scored": label != "-", "label": label}
             | {"prediction": answer if answer != "?" else None}
@@ -355,14 +369,22 @@ def test_a_difference_that_failed_runs_make_is_not_bold(tmp_path: Path) -> None:
     assert cell.bold and row["difference_without_failed"] == pytest.approx(-100 / 6, abs=1e-4)
     # Without failed runs, each pretraining seed has 100 and 83.33. The larger deviation counts, which is over runs.
     row, cell, notes = line("mixed", {"1": good, "2": worse, "3": collapsed}, two=["3"])
+    # Twice 100, 83.33 and 50: the sum of the squared distances from 77.78 is 2592.6. Both seeds have equal means.
+    assert cell.deviation == f"{(2592.6 / 5) ** 0.5:.1f}" and row["deviation_over_seeds"] == 0
+    assert "deviation over pretraining seeds is not bold either" in notes
     assert row["difference_without_failed"] == pytest.approx(-100 / 12, abs=1e-4)
     assert row["deviation_without_failed"] == pytest.approx(100 / 6 / 3**0.5, abs=1e-4)
     # The same if the other model's runs failed: of its three runs per seed, the runs with 100 and 83.33 did not fail.
     turned = {"one": {"1": good, "2": worse, "3": collapsed}, "two": sound}
-    (row,) = found_of_tasks(tmp_path / "turned", turned, labels, one=["3"]).rows
+    found = found_of_tasks(tmp_path / "turned", turned, labels, one=["3"])
+    (row,) = found.rows
     assert (row["failed"], row["against_failed"]) == (0, 2)
+    assert "If runs failed" in " ".join(found.notes)
     assert row["difference_without_failed"] == pytest.approx(100 / 12, abs=1e-4)
     assert row["deviation_without_failed"] == pytest.approx(100 / 6 / 3**0.5, abs=1e-4)
+    # If all runs of a model failed, all of them count.
+    (row,) = found_of_tasks(tmp_path / "lost", {"one": sound, "two": fallen}, labels, two=["1", "2", "3"]).rows
+    assert (row["failed"], row["difference_without_failed"]) == (6, row["difference"])
     row, cell, notes = line("sound", fallen)
     assert cell.bold and cell.remark == "" and "If runs failed" not in notes
 
@@ -380,13 +402,34 @@ def test_a_suite_without_right_answers_is_not_tested(tmp_path: Path) -> None:
 
 def test_a_task_whose_answers_are_numbers_is_named_and_not_tested(tmp_path: Path) -> None:
     tables = {
-        f"finetuning/{model}-s1:stsb": tuned(tmp_path / model, {"1": "ab"}, "ab", metric="pearson") for model in "ab"
+        f"finetuning/{model}-s1:stsb": tuned(tmp_path / model, {"1": "ab"}, "ab", metrics=["pearson"]) for model in "ab"
     }
     study = Study("mine", tuple(SeededRun.from_seed(model, 1) for model in "ab"), tables=tables)
     found = finetuning_tests.ANALYSIS.run(finetuning_tests.FinetuningTestsSettings(), study)
     assert not found.rows and found.notes[-1].endswith(
         "because their metric does not judge each answer as correct or wrong: stsb."
     )
+
+
+@pytest.mark.parametrize(
+    "metrics", [("accuracy",), ("f1", "accuracy"), ("macro_f1", "pearson"), ("mean_of_accuracy_and_f1",)]
+)
+def test_a_task_is_tested_by_its_main_metric_next_to_a_task_that_is_not(metrics: Sequence[str], tmp_path: Path) -> None:
+    # The first pretraining of `b` has no answer, and `a` has no answer to the second row.
+    answers = {"a-s1": "a?", "b-s1": "??", "b-s2": "ab"}
+    tables = {
+        f"finetuning/{name}:{task}": tuned(tmp_path / task / name, {"1": text}, "ab", metrics=measured)
+        for task, measured in (("nli", metrics), ("stsb", ("pearson", "accuracy")))
+        for name, text in answers.items()
+    }
+    runs = tuple(SeededRun(name, name[0], int(name[-1])) for name in answers)
+    found = finetuning_tests.ANALYSIS.run(
+        finetuning_tests.FinetuningTestsSettings(), Study("mine", runs, tables=tables)
+    )
+    (row,) = found.rows
+    assert (row["task"], row["model"], row["runs"], row["against_runs"]) == ("nli", "b", 1, 1)
+    assert (row["accuracy_percent"], row["against_accuracy_percent"]) == (100.0, 50.0)
+    assert found.notes[-1].endswith("each answer as correct or wrong: stsb.")
 
 
 def test_one_model_alone_is_compared_with_nothing(tmp_path: Path) -> None:
