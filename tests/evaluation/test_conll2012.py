@@ -62,11 +62,13 @@ HUB_SENTENCE: dict[str, Any] = {
 
 
 NAMES = ("O", "B-PERSON", "B-ORG", "I-ORG")
+TAGS = ["-LRB-", "NN", "NNP", "PRP$", "VBD"]
 
 
 def parquet(*documents: list[dict[str, Any]], names: tuple[str, ...] = NAMES) -> bytes:
     """Return a file with a row for each document, which is a list of sentences."""
-    described = {"info": {"features": {"sentences": [{"named_entities": {"feature": {"names": list(names)}}}]}}}
+    fields = {"named_entities": {"feature": {"names": list(names)}}, "pos_tags": {"feature": {"names": TAGS}}}
+    described = {"info": {"features": {"sentences": [fields]}}}
     rows = [{"document_id": "nw/a/00/a_0000", "sentences": sentences} for sentences in documents]
     table = pa.Table.from_pylist(rows)
     if names:
@@ -110,6 +112,14 @@ def test_every_task_has_the_targets_of_the_reference(make_source, name: str, con
     (sentence,) = sentences_of(make_source({name: content}), name)
     assert (" ".join(sentence.words), sentence.document) == (TEXT, "nw/a/00/a_0000")
     assert list(TARGETS[task](sentence)) == RECORDS[task]
+
+
+def test_without_a_parse_tree_the_parts_of_speech_are_the_tags_or_their_class_numbers(make_source) -> None:
+    tags = [tag for _, tag, *_ in WORDS]
+    for pos_tags in (tags, [2, 4, 3, 1, 0, 2, 2, 4]):
+        file = parquet([{**HUB_SENTENCE, "parse_tree": None, "pos_tags": pos_tags}])
+        (sentence,) = read_hub_rows(make_source({"a.parquet": file}), "a.parquet")
+        assert list(sentence.parts_of_speech) == tags
 
 
 def test_a_span_that_is_two_mentions_makes_no_pair_with_itself() -> None:
@@ -200,6 +210,9 @@ def test_of_two_mentions_of_one_cluster_the_inner_one_closes_first(make_source) 
     words = [(*word[:-1], cluster) for word, cluster in zip(WORDS[:4], clusters, strict=True)]
     (sentence,) = read_gold_conll(make_source({"a": gold_conll(words)}), "a")
     assert [(mention.start, mention.end) for mention in sentence.mentions] == [(0, 4), (1, 3)]
+    twice = [(*word[:-1], cluster) for word, cluster in zip(WORDS[:2], ("(3)|(3)", "-"), strict=True)]
+    (sentence,) = read_gold_conll(make_source({"a": gold_conll(twice)}), "a")
+    assert sentence.mentions == (LabelledSpan(0, 1, "3"),), "a mention that is annotated twice is one mention"
 
 
 @pytest.mark.parametrize("layer", sorted(RECORDS))

@@ -140,6 +140,7 @@ def test_a_sound_task_has_no_problem(folder: Path) -> None:
             "no file matches 'trian.*', the 'train' files of 'mine'",
         ),
         ({"group_fields": ["idx"]}, "train.jsonl:1: the field 'idx'"),
+        ({"vocabulary": {"fields": ["origin"]}}, "train.jsonl:1: the field 'origin' is missing"),
     ],
 )
 def test_what_the_files_do_not_have_is_named(changes: dict[str, object], expected: str, folder: Path) -> None:

@@ -67,6 +67,7 @@ def test_copa_gives_one_input_per_choice_with_the_cause_first(question, inputs):
 def test_other_spellings_of_a_choice_are_those_of_the_settings():
     (example,) = laid_out({**COPA, "question": "cause", "label": "2"}, "copa", label_values={"1": 0, "2": 1})
     assert example.label == 1
+    assert laid_out({**COPA, "question": "cause", "label": "1"}, "copa")[0].label == 1, "a table has digits as text"
 
 
 @pytest.mark.parametrize(
@@ -171,6 +172,7 @@ def test_the_original_record_finds_entities_by_spans_with_inclusive_ends():
     [
         ("a\n@highlight\nb", "a. b"),
         ("a!\n@highlight\nb", "a! b"),
+        ("a?\n@highlight\nb", "a? b"),
         ('he said "a."\n@highlight\nb', 'he said "a." b'),
         ("he said 'a.'\n@highlight\nb", "he said 'a.' b"),
         ("a\n@highlight\nb\n@highlight\nc", "a. b. c"),
@@ -214,6 +216,12 @@ def test_wic_marks_the_word_in_both_sentences_for_the_head_that_reads_it():
     assert example.segments == plain.segments
     assert example.marked == (MarkedSpan(0, 32, 37), MarkedSpan(1, 27, 32))
     assert [example.segments[span.segment][span.start : span.end] for span in example.marked] == ["place", "place"]
+    (last,) = laid_out(
+        {**WIC, "sentence1": "My place", "start1": 3, "end1": 8},
+        "wic",
+        head=HeadSettings("marked_words_classification"),
+    )
+    assert last.marked[0] == MarkedSpan(0, 3, 8), "the last word of a sentence may be marked"
 
 
 @pytest.mark.parametrize(
@@ -236,5 +244,37 @@ def test_normalisation_is_applied_to_texts_and_never_to_the_facts():
     row = {"paragraph": "P.", "question": "Q?", "answer": "A", "label": 1, "idx": {"paragraph": 1, "question": 2}}
     (answer,) = laid_out(row, "multirc", normalise=str.lower)
     assert answer.segments == ("p.", "q?", "a")
+    (filled,) = laid_out({"question": "Who?", "label": 1}, fields=("Q: {question}",), normalise=str.lower)
+    assert filled.segments == ("q: who?",)
     (choice,) = laid_out({**COPA, "question": "effect"}, "copa", normalise=str.lower)
     assert choice.inputs == (("it rained.", "i got wet."), ("it rained.", "clouds came."))
+
+
+MULTIRC = {"paragraph": "P.", "question": "Q?", "answer": "A", "label": 1, "idx": {"paragraph": 1, "question": 2}}
+
+
+@pytest.mark.parametrize(
+    ("layout", "row", "group"),
+    [
+        ("segments", {"sentence": "a", "label": 1}, "3"),
+        ("copa", {**COPA, "question": "cause"}, "3"),
+        ("wic", WIC, "3"),
+        # MultiRC and ReCoRD have groups of their own.
+        ("multirc", MULTIRC, "1/2"),
+        ("record", RECORD, "2/9"),
+    ],
+)
+@pytest.mark.parametrize("is_test", [True, False])
+def test_rows_of_every_layout_have_their_group_facts_and_whether_they_are_scored(layout, row, group, is_test):
+    examples = laid_out(
+        {**row, "is_test": is_test, "number": 3, "origin": {"b": 1, "a": [2]}},
+        layout,
+        fields=("sentence",) if layout == "segments" else (),
+        scored_rows={"is_test": True},
+        group_fields=("number",),
+        facts=("is_test", "number", "origin"),
+    )
+    facts = {"is_test": "true" if is_test else "false", "number": "3", "origin": '{"a": [2], "b": 1}'}
+    for example in examples:
+        assert (example.scored, example.group) == (is_test, group)
+        assert {**example.facts, **facts} == example.facts

@@ -116,6 +116,17 @@ def test_sentences_over_the_limit_are_dropped_and_counted(tokenizer: Tokenizer) 
     assert encode_spans([short], tokenizer, n_short - 1, 1, False).n_units == 0
 
 
+def test_sentences_without_a_subword_are_dropped_and_counted() -> None:
+    def encode_batch(texts: list[str], add_special_tokens: bool) -> list[SimpleNamespace]:
+        """Return one token for each letter; other characters have no token."""
+        places = [[(i, i + 1) for i, character in enumerate(text) if character.isalpha()] for text in texts]
+        return [SimpleNamespace(ids=[7] * len(offsets), offsets=offsets) for offsets in places]
+
+    framed: Any = SimpleNamespace(backend=SimpleNamespace(encode_batch=encode_batch), cls_id=1, end_ids=[2], pad_id=0)
+    data = encode_spans([example("…", (((0, 1),), (0,))), example("ab", (((0, 1),), (0,)))], framed, 8, 1, False)
+    assert (data.dropped, data.sequences.ids.tolist()) == (1, [1, 7, 7, 2])
+
+
 @pytest.fixture
 def encoded(tokenizer: Tokenizer):
     rows = [
@@ -264,6 +275,7 @@ def test_only_tokens_in_spans_take_memory_and_equal_sentences_take_it_once(probe
 def test_the_data_sets_of_a_job_share_the_memory(probe) -> None:
     model, data = probe
     layers = FrozenLayers(model.encoder, "differences", 1, CPU)
+    assert layers.bytes_left == 1024 * 1024, "the limit is in MiB"
     layers.bytes_left = kept_bytes(model, n_tokens_in_spans(data))
     assert layers.wrap(data).share_kept == 1 and layers.wrap(data).share_kept == 0
 

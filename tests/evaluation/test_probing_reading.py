@@ -32,6 +32,9 @@ def read(make_source: Callable[..., RawSource], json_lines: Callable[..., str]) 
     return reader
 
 
+ONE_NOUN = {"validation": [record("a", {"span1": [0, 1], "label": "N"})]}
+
+
 def test_labels_are_those_of_the_training_rows_and_others_are_always_wrong(read) -> None:
     data = read(
         {
@@ -46,6 +49,8 @@ def test_labels_are_those_of_the_training_rows_and_others_are_always_wrong(read)
     assert list(data.scored) == ["validation", "other"]
     assert data.scored["validation"][0].targets[0].labels == (-1, 0, 1)
     assert data.scored["other"][0].targets[0].labels == (-1,)
+    spelled = read({"train": [record("a", {"span1": [0, 1], "label": "V"})]} | ONE_NOUN, label_values={"V": "VERB"})
+    assert (spelled.labels, spelled.train[0].targets[0].labels) == (("VERB",), (0,))
 
 
 def test_configured_labels_keep_their_order_and_must_cover_the_training_rows(read) -> None:

@@ -7,7 +7,7 @@ import pytest
 from finetuning_cases import rows_task
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.tasks.settings import HeadSettings, TaskSettings
+from hatchery.evaluation.tasks.settings import HeadSettings, TaskSettings, VocabularyFilter
 from hatchery.evaluation.tasks.task_rows import read_task, read_task_with_report
 from hatchery.raw.obtain import register_settings
 from hatchery.raw.registration import open_source
@@ -94,6 +94,28 @@ def test_shards_of_the_hub_are_read_in_order_with_nested_objects_and_nulls(make_
     assert [example.group for example in data.train] == ["0/0", "0/1", "0/2"]
 
 
+def test_columns_of_filters_facts_and_scored_rows_are_read_from_parquet(make_source, tmp_path):
+    values = [
+        {"text": f"t{i}", "label": i % 2, "origin": "a" if i else "b", "kind": f"k{i}", "part": ["test", "x"][i % 2]}
+        for i in range(4)
+    ]
+    file = parquet(pa.Table.from_pylist(values), tmp_path)
+    task = rows_task(
+        files={"train": "train.parquet", "validation": "dev.parquet"},
+        fields=("text",),
+        vocabulary=VocabularyFilter(("origin",)),
+        facts=("kind",),
+        scored_rows={"part": "test"},
+    )
+    rows = read_task(make_source({"train.parquet": file, "dev.parquet": file}), task, frozenset({"a"}))
+    found = [(row.segments, row.facts, row.scored) for row in rows.scored["validation"]]
+    assert found == [
+        (("t1",), {"kind": "k1"}, False),
+        (("t2",), {"kind": "k2"}, True),
+        (("t3",), {"kind": "k3"}, False),
+    ]
+
+
 def test_parquet_columns_that_nobody_asks_for_are_named_when_a_field_is_missing(make_source, tmp_path):
     table = pa.Table.from_pylist([{"premise": "a", "hypothesis": "b", "label": 0, "idx": 1}])
     source = make_source({"train.parquet": parquet(table, tmp_path), "dev.parquet": parquet(table, tmp_path)})
@@ -127,13 +149,16 @@ def test_columns_with_blanks_and_named_labels_of_the_original_glue_are_read(make
         label_values={"0": "different", "1": "same"},
     )
     assert contents(read_task(source, task).train) == [((("one", "uno"),), 1), ((("two", "due"),), 0)]
+    with pytest.raises(EvaluationError, match=r"the record looks like a record of MRPC \(original\)"):
+        read_task(source, rows_task(files={"train": "train.tsv", "validation": "dev.tsv"}))
 
 
 def test_a_table_between_tabs_has_quotes_around_cells_only_if_its_header_has(make_source):
     # First a table written by R: row names without a column name, and quoted cells. Then a GLUE table, in which quotes
     # are plain characters.
     by_r = '"sentence"\t"label"\n"1"\t"He said \\"yes\\"."\t1\n"2"\t"Où?"\t0\n'
-    glue = 'sentence\tlabel\n"Yes."\t1\nHe said "yes\t0\n'
+    # Blanks around the names in its header are no part of the names.
+    glue = 'sentence \t label\n"Yes."\t1\nHe said "yes\t0\n'
     task = rows_task(files={"train": "train.tsv", "validation": "dev.tsv"})
     read = read_task(make_source({"train.tsv": by_r, "dev.tsv": glue}), task)
     assert contents(read.train) == [((('He said "yes".',),), 1), ((("Où?",),), 0)]
@@ -168,6 +193,7 @@ def test_labels_agree_however_json_or_the_configuration_spells_them(make_source,
         ([*GOOD, {"sentence": "x", "label": None}], "train.json:3: the label field 'label' is null"),
         ([*GOOD, {"sentence": " ", "label": 0}], "train.json:3: no text in the fields sentence"),
         (rows(("a", -1), ("b", -1)), "train.json:1: the label -1 .* test split without labels"),
+        (rows(("a", "-1"), ("b", "-1")), "train.json:1: the label -1 .* test split without labels"),
         (rows(("a", 1), ("b", 1)), "all training rows of the task 'mine' have the label '1'"),
     ],
 )
@@ -201,6 +227,12 @@ def test_a_file_of_another_suite_is_one_clear_error(make_source, json_lines, row
     source = make_source({"train.json": text, "dev.json": text})
     with pytest.raises(EvaluationError, match=rf"train.json:1: .*file of {suite}"):
         read_task(source, rows_task(**task))
+
+
+def test_one_field_of_another_suite_alone_is_a_field_like_others(make_source, json_lines):
+    text = json_lines([{**row, "template": "x"} for row in GOOD])
+    data = read_task(make_source({"train.json": text, "dev.json": text}), rows_task())
+    assert contents(data.train) == [((("yes .",),), 1), ((("no .",),), 0)]
 
 
 def test_numbers_are_read_for_regression_and_must_be_finite(make_source, json_lines):

@@ -117,6 +117,8 @@ def test_each_set_has_its_own_limit_and_is_drawn_with_the_seed_of_its_task(make_
         assert (len(data.train), len(data.scored["validation"])) == (12, 7)
         train.add(tuple(row.inputs for row in data.train))
         validation.add(tuple(row.inputs for row in data.scored["validation"]))
+        drawn = [{row.inputs for row in rows} for rows in (data.scored["validation"], data.train)]
+        assert not drawn[0] <= drawn[1], "the two sets have equal rows, and each is drawn on its own"
     assert len(train) == len(validation) == 2
 
 
@@ -210,6 +212,9 @@ def test_several_scored_sets_come_with_validation_first_and_their_own_rows(make_
         "mismatched": 5,
     }
     assert next(iter(read_task(source, task).scored)) == "validation"
+    task = rows_task(files=dict(task.files), scored_rows={"label": 1})
+    scored = {name: [row.scored for row in rows] for name, rows in read_task(source, task).scored.items()}
+    assert scored == {"validation": [False, True, False], "mismatched": [False, True, False, True, False]}
 
 
 def test_a_task_that_is_only_transferred_to_has_no_training_rows(make_source, json_lines):
@@ -260,6 +265,7 @@ def test_msgs_scores_rows_of_the_test_condition_only_and_keeps_the_others(make_s
     right = [example.label == guess for example, guess in zip(validation, surface, strict=True)]
     assert sum(right) == 4 and not any(hit for hit, example in zip(right, validation, strict=True) if example.scored)
     assert (report.sets["validation"].used, report.sets["validation"].scored) == (6, 2)
+    assert (report.sets["train"].used, report.sets["train"].scored) == (2, 0), "no training row enters a metric"
     assert all(example.scored for example in data.train)
 
 
@@ -294,6 +300,11 @@ def test_rows_outside_the_vocabulary_are_left_out_and_counted(make_source, json_
     assert [example.segments for example in data.train] == [("a dog",), ("a dog a",)]
     assert (report.sets["train"].read, report.sets["train"].kept) == (4, 2)
     assert report.measures()["kept_validation"] == 1
+    # A label of which no row is kept is still a label of the files.
+    rows[1]["label"] = 2
+    source = make_source({"train.json": json_lines(rows), "dev.json": json_lines(rows[:2])})
+    data = read_task(source, rows_task(labels=(0, 1, 2), vocabulary=task.vocabulary), frozenset({"a", "dog"}))
+    assert [example.label for example in data.train] == [0, 1]
 
 
 def test_a_filter_that_leaves_nothing_and_a_missing_vocabulary_are_errors(make_source, json_lines):
