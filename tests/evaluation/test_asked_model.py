@@ -26,8 +26,9 @@ from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.evaluation.sentences_file import GAP
 from hatchery.evaluation.surprisal import words
-from hatchery.evaluation.written_text import continuation
+from hatchery.evaluation.written_text import _readable, continuation
 from hatchery.modeling.store import save_model
+from hatchery.tokenization.tokenizer_file import WordMark
 
 SENTENCES = ["The old dogs sleep .", "The old dog sleeps ."]
 
@@ -66,6 +67,25 @@ def test_a_gap_is_filled_with_the_most_probable_subwords(model_manifest: Path) -
     assert [text.removeprefix("…") for text in filled["text"]] == readable
     two = hatchery.model(model_manifest).fill("The __ near the __ sleep .", number=2)
     assert two.select("gap", "rank").rows() == [(1, 1), (1, 2), (2, 1), (2, 2)]
+
+
+@pytest.mark.parametrize(
+    ("mark", "expected"),
+    [
+        (
+            WordMark("byte_level"),
+            {" dog": "dog", "s": "…s", ",": ",", "\ufffd": "(part of a character)", " ": "(space)"},
+        ),
+        (WordMark("metaspace", "▁"), {"▁dog": "dog", "s": "…s", "4": "…4", "▁": "(space)", ".": "."}),
+        (WordMark("continuation", "##"), {"dog": "dog", "##s": "…s", "##,": ","}),
+    ],
+)
+def test_a_subword_that_continues_a_word_has_an_ellipsis_in_every_spelling(
+    mark: WordMark, expected: dict[str, str]
+) -> None:
+    texts = list(expected)
+    tokenizer: Any = SimpleNamespace(word_mark=mark, decode=lambda ids: texts[ids[0]])
+    assert {text: _readable(tokenizer, index, text) for index, text in enumerate(texts)} == expected
 
 
 def test_scores_add_up_to_surprisals_and_states_are_those_of_the_framed_sentence(model_manifest: Path) -> None:

@@ -56,6 +56,9 @@ def test_shares_of_sequences_change_nothing_that_is_asked_and_all_causal_models_
     assert asked(causal_share=0.5) == asked(causal_share=0.25, z_loss=0.1)
     assert asked(causal_share=1.0) == "next tokens" == asked_of(objective_settings({"task": "causal"}, "objective"))
     assert "at the positions before them" in asked()
+    for direction in ("forward", "backward"):
+        translation = objective_settings({"task": "translation", "direction": direction}, "objective")
+        assert asked_of(translation) == f"target tokens, {direction}"
 
 
 def test_the_seed_of_common_masks_and_the_window_are_told() -> None:
@@ -63,4 +66,4 @@ def test_the_seed_of_common_masks_and_the_window_are_told() -> None:
     assert asked_of(masked, 1) != asked_of(masked, 2)
     assert window_of(masked, 128) == "128 tokens, babylm" != window_of(masked, 64)
     causal = [objective_settings({"task": "causal", "reset_attention": reset}, "") for reset in (True, False)]
-    assert window_of(causal[0], 32) != window_of(causal[1], 32)
+    assert window_of(causal[1], 32) == f"{window_of(causal[0], 32)}, behind other documents"

@@ -8,6 +8,30 @@ from hatchery.evaluation.direct.rows import EvaluationResult, frame_of_rows, sum
 from hatchery.evaluation.evaluation import measured
 
 
+def test_a_printed_result_has_a_line_for_each_score_with_all_that_is_known_of_it() -> None:
+    rows = [
+        measured("s", "a", "task", "accuracy_percent", 61.234, sampling_deviation=2.0, items=1234, blind_guess=50.0),
+        measured("s", "b", "task", "f1_percent", None, failed="nan"),
+    ]
+    frame = frame_of_rows(rows)
+    head, first, second = str(EvaluationResult("m", "s", frame, frame, {}, {}, {})).splitlines()
+    assert head == "s: m"
+    assert " ".join(first.split()) == "a accuracy_percent 61.23 (57.31 to 65.15), 1,234 items, blind guess 50.00"
+    assert " ".join(second.split()) == "b f1_percent -, nan"
+
+
+@pytest.mark.parametrize(
+    ("metric", "low"),
+    [
+        *((f"{name}_percent", -16.0) for name in ("mcc", "pearson", "spearman", "correlation", "partial_r2_gain")),
+        *(("accuracy_percent", 0.0), ("f1_percent", 0.0), ("loss_nats", -16.0)),
+    ],
+)
+def test_only_a_percentage_that_cannot_be_negative_has_an_interval_from_0(metric: str, low: float) -> None:
+    frame = frame_of_rows([measured("s", "t", "task", metric, 3.6, sampling_deviation=10.0)])
+    assert frame.select("low", "high").row(0) == pytest.approx((low, 3.6 + 19.6))
+
+
 def finetuned(value: float | None, seed: int, failed: str = "") -> dict[str, Any]:
     return measured("glue", "rte", "task", "accuracy_percent", value, finetuning_seed=seed, failed=failed, items=9)
 

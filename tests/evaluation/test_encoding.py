@@ -110,6 +110,8 @@ def test_choices_are_inputs_of_their_own_and_missing_ones_are_masked(tokenizer):
     alone = rows(encode_texts([texts("old", "cat")], tokenizer, 32))
     assert ids[1, 1][mask[1, 1]].tolist() == alone[0]
     assert data.lengths.tolist()[1] == int(mask.sum(dim=-1).max())
+    long = Example((("old", "dogs"), ("old", " ".join(WORDS * 3))), 0)
+    assert encode_texts([two, long], tokenizer, 12).truncated == 1, "one of the two choices of one row is too long"
     # A batch without the three-choice question has only two choices per row.
     assert data.batch(np.array([0])).inputs["input_ids"].shape[1] == 2
 

@@ -11,7 +11,14 @@ from torch import nn
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.finetuning import loop
 from hatchery.evaluation.finetuning.batches import Batch, NotFiniteError, Predicted, predict
-from hatchery.evaluation.finetuning.loop import Development, build_optimizer, set_rates, train_model
+from hatchery.evaluation.finetuning.loop import (
+    Development,
+    build_optimizer,
+    decays,
+    named_by_role,
+    set_rates,
+    train_model,
+)
 from hatchery.evaluation.tasks.settings import ProtocolSettings
 from hatchery.modeling.heads.registry import build_task_model
 from hatchery.modeling.heads.task_model import HeadContext
@@ -246,6 +253,21 @@ def test_both_readings_of_weight_decay(model):
     whole = build_optimizer(model(), replace(PROTOCOL, decay="all"), 0.01).param_groups
     assert {group["weight_decay"] for group in whole} == {0.1}
     assert "head.linear.weight" in matrices and not any("bias" in name for name in weights)
+
+
+class RootNorm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(2))
+
+
+def test_norms_and_embeddings_of_external_models_are_told_by_their_modules():
+    parts = {"wte": nn.Embedding(3, 2), "ln_f": nn.LayerNorm(2), "rms": RootNorm(), "fc": nn.Linear(2, 2)}
+    names = [name for name, _ in named_by_role(nn.ModuleDict(parts))]
+    norms = ["ln_f.weight.norm", "ln_f.bias.norm", "rms.scale.norm"]
+    assert names == ["wte.weight.embedding", *norms, "fc.weight.", "fc.bias."]
+    for reading, expected in (("matrices", ["fc.weight."]), ("weights", ["wte.weight.embedding", "fc.weight."])):
+        assert [name for name in names if decays(name, replace(PROTOCOL, decay=reading))] == expected
 
 
 def test_too_few_rows_for_one_full_batch_are_an_error(model):

@@ -1,5 +1,6 @@
 """Reading single runs from the outputs of fine-tuning jobs."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from measured_rows import replaced
 from hatchery.artifacts.manifests import Manifest
 from hatchery.errors import EvaluationError, ManifestError
 from hatchery.evaluation.evaluation import Evaluated, TidyRow
-from hatchery.evaluation.finetuning.measurements import finetuning_rows, with_distinct_tasks
+from hatchery.evaluation.finetuning.measurements import finetuning_rows, settings_text, with_distinct_tasks
 
 RESULTS_HEADER = "rows,seed,learning_rate,metric,value,best_step,development_value,failed\n"
 TASK = {"name": "cola", "suite": "glue", "metrics": ["accuracy"]}
@@ -102,6 +103,57 @@ def test_a_failed_run_may_have_no_value(tmp_path: Path, value: str) -> None:
     rows = f"validation,12,1e-05,accuracy,{value},3,,nan\n"
     (found,) = measured("cola", job(tmp_path, RESULTS_HEADER + rows, {"task": TASK}))
     assert (found["value"], found["failed"]) == (None, "nan")
+    rows += "validation,12,1e-05,mcc,0.5,3,,\n"
+    both = measured("cola", job(tmp_path, RESULTS_HEADER + rows, {"task": TASK}))
+    assert [row["value"] for row in both] == [None, None], "a diverged run has no value of any metric"
+
+
+TRAINED = "3 epochs in batches of 8; peak rate 0.003 or 0.001; "
+DECAYED = "decay 0.1 of matrices; gradients clipped at 1; dropout 0.1; at most 24 tokens; "
+SLIPS = "bugs of the official trainer included: last epoch trained, last incomplete batch of 8 validation rows dropped"
+
+
+@pytest.mark.parametrize(
+    ("head", "protocol", "expected"),
+    [
+        (
+            {},
+            {},
+            f"{TRAINED}cosine to 0, warm-up 0.1; {DECAYED}first token; best on held-out training rows; seeds 12, 642",
+        ),
+        (
+            # A manifest of an earlier version: the kind of the head has its default, and no measure names the pooling.
+            {"options": {"pooling": "last_token"}},
+            {
+                **{"edition": 2026, "track": "multilingual", "official": True, "selection": "scored"},
+                **{"schedule": "linear_as_published", "final_fraction": 0.5, "development_fraction": 0.0},
+            },
+            f"rules of BabyLM 2026, multilingual track with its slips; {TRAINED}linear as published to 0.5, "
+            f"warm-up 0.1; {DECAYED}last token; {SLIPS}; seeds 12, 642",
+        ),
+        (
+            {"kind": "regression"},
+            {"edition": 2026, "track": "multilingual", "selection": "last", "development_fraction": 0.0},
+            f"rules of BabyLM 2026, multilingual track; {TRAINED}cosine to 0, warm-up 0.1; {DECAYED}last state; "
+            "without the bugs of the official trainer: all validation rows are scored; seeds 12, 642",
+        ),
+    ],
+)
+def test_a_score_tells_the_settings_of_its_training(
+    tmp_path: Path, head: dict[str, Any], protocol: dict[str, Any], expected: str
+) -> None:
+    rows = "validation,12,1e-05,accuracy,0.6,3,0.6,\n"
+    settings = {"task": {**TASK, "head": head} if head else TASK, "protocol": {**PROTOCOL, **protocol}}
+    manifest = job(tmp_path, RESULTS_HEADER + rows, settings)
+    assert settings_text(manifest) == expected == measured("cola", manifest)[0]["settings"]
+    rules = expected.partition(";")[0].removeprefix("rules of ")
+    bases = [
+        measured("cola", replace(manifest, inputs=inputs))[0]["basis"].split("; ")
+        for inputs in ({"source": "a", "model": "m"}, {"source": "a", "model": "n"}, {"source": "b", "model": "m"})
+    ]
+    assert bases[0] == bases[1] and bases[0][0].startswith("text: ") and bases[0][0] != bases[2][0]
+    chosen = ["selection: best on the scored rows"] * (protocol.get("selection") == "scored")
+    assert bases[0][1:] == bases[2][1:] == chosen + [f"rules: {rules}"] * rules.startswith("BabyLM")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from faults import DAMAGE
+from finetuning_cases import PROTOCOL, TASK
 
 from hatchery.evaluation.finetuning.batches import Predicted
 from hatchery.evaluation.finetuning.run_results import (
@@ -15,6 +16,7 @@ from hatchery.evaluation.finetuning.run_results import (
     layer_weights_frame,
     predictions_table,
     results_frame,
+    runs_identity,
 )
 from hatchery.evaluation.scores import csv_of
 from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE
@@ -133,6 +135,15 @@ def test_a_result_of_another_run_or_with_an_unknown_failure_counts_as_absent(tmp
     (path,) = store.folder.iterdir()
     path.rename(path.with_name(f"run_12_3e-05.{path.name.split('.')[-2]}.npz"))
     assert store.load([(12, 3e-05)]) == {}
+
+
+def test_every_setting_and_input_identifies_a_run_but_seeds_and_learning_rates():
+    settings, inputs = {"task": TASK, "protocol": PROTOCOL}, {"model": "a", "source:x": "b"}
+    own = runs_identity(settings, inputs)
+    same = {key for key in PROTOCOL if runs_identity({**settings, "protocol": {**PROTOCOL, key: "x"}}, inputs) == own}
+    assert same == {"seeds", "learning_rates"}
+    assert own not in {runs_identity({**settings, "task": {**TASK, key: "x"}}, inputs) for key in TASK}
+    assert own not in {runs_identity(settings, {**inputs, key: "c"}) for key in inputs}
 
 
 def test_the_result_that_is_made_again_takes_the_place_of_the_old_one(tmp_path):

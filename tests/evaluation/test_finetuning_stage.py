@@ -215,8 +215,8 @@ def test_a_diverged_run_has_no_values_and_no_predictions(run):
 
 
 def test_development_rows_are_disjoint_from_training_and_differ_by_seed(run, monkeypatch):
-    seen = {}
-    real = stage_module.train_model
+    seen, totals = {}, []
+    real, progress = stage_module.train_model, stage_module.Progress
 
     def texts(data):
         batch = data.batch(np.arange(data.n_units)).inputs
@@ -224,8 +224,15 @@ def test_development_rows_are_disjoint_from_training_and_differ_by_seed(run, mon
 
     def spy(model, train, development, protocol, rate, seed, *rest):
         seen[seed, rate] = [texts(train), texts(development.data)]
+        # One epoch in batches of 8 rows.
+        assert totals[-1] == -(-train.n_units // 8), "the progress counts the steps on the rows that remain"
         return real(model, train, development, protocol, rate, seed, *rest)
 
+    def counted(total, *rest):
+        totals.append(total)
+        return progress(total, *rest)
+
+    monkeypatch.setattr(stage_module, "Progress", counted)
     monkeypatch.setattr(stage_module, "train_model", spy)
     run("out", short(seeds=SEEDS))
     assert len(seen) == len(SEEDS)
@@ -273,12 +280,17 @@ def test_a_model_is_also_scored_on_the_tasks_it_is_transferred_to(run, monkeypat
         transferred("same", same, facts=["kind"]),
         transferred("swapped", swapped, facts=["kind"]),
         transferred("sums", same, "summed_probabilities", facts=["kind"]),
+        transferred("few", same, validation_limit=7),
+        transferred("first", same, files={"validation": "validation.jsonl", "other": "train.jsonl"}),
     ]
     passes = []
     real = stage_module.predict
     monkeypatch.setattr(stage_module, "predict", lambda *arguments: passes.append(1) or real(*arguments))
-    folder = run("out", short(transfer=others), others=("same", "swapped", "sums"))
-    assert len(passes) == 2  # One pass for the validation rows, and one for all transferred tasks.
+    folder = run("out", short(transfer=others), others=[other["name"] for other in others])
+    # One pass for the validation rows, one for the three tasks with the same rows, and one for each of the other tasks.
+    assert len(passes) == 4
+    of_sets = [row["rows"] for row in predictions(folder)]
+    assert {name: of_sets.count(name) for name in ("same", "few", "first")} == {"same": 40, "few": 7, "first": 40}
     values = {(row["rows"], row["metric"]): float(row["value"]) for row in results(folder)}
     accuracy = values["validation", "accuracy"]
     assert values["same", "accuracy"] == values["sums", "accuracy"] == accuracy

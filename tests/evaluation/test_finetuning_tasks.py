@@ -1,16 +1,20 @@
 """All task formats in the fine-tuning stage: choices, three segments, regression, groups, spans."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from finetuning_cases import PROTOCOL, SETTINGS, finetuned, predictions, results
 
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.errors import ConfigError
+from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.finetuning import finetune_on_task as stage_module
 from hatchery.evaluation.finetuning.batches import Predicted
 from hatchery.evaluation.finetuning.measurements import settings_text
 from hatchery.evaluation.finetuning.scored_sets import label_mapping
-from hatchery.evaluation.tasks.settings import TaskSettings, TransferSettings
+from hatchery.evaluation.tasks.settings import FinetuneSettings, TaskSettings, TransferSettings
+from hatchery.modeling.norm_and_dropout import Dropout
+from hatchery.typed import build
 
 NOUNS = ["dog", "cat", "house"]
 
@@ -29,7 +33,9 @@ def settings(task, **protocol):
 def run(model_manifest, make_source, json_lines, tmp_path):
     def finetune(configuration, files, name="out", model=model_manifest, **runtime):
         source = make_source({key: rows if isinstance(rows, str) else json_lines(rows) for key, rows in files.items()})
-        return finetuned(tmp_path / name, configuration, model, {"demo": source.manifest}, tmp_path / "c", **runtime)
+        # Jobs that differ only in their runtime must not share stored runs.
+        runs = tmp_path / f"runs of {name}"
+        return finetuned(tmp_path / name, configuration, model, {"demo": source.manifest}, runs, **runtime)
 
     return finetune
 
@@ -194,8 +200,9 @@ def probe_rows(n, seed):
 PROBE = {"format": "jiant", "metrics": ["micro_f1"], "head": {"kind": "span_classification", "options": {}}}
 
 
-def probe(run, name, mib=16, **protocol):
-    configuration = settings(PROBE, **{"epochs": 8, "learning_rates": [1e-2, 2e-2], **protocol})
+def probe(run, name, mib=16, options=None, **protocol):
+    head = {"kind": "span_classification", "options": options or {}}
+    configuration = settings({**PROBE, "head": head}, **{"epochs": 8, "learning_rates": [1e-2, 2e-2], **protocol})
     files = {"train.jsonl": probe_rows(40, 0), "validation.jsonl": probe_rows(20, 1)}
     return run(configuration, files, name, frozen_layers_mib=mib)
 
@@ -215,8 +222,12 @@ def test_a_probe_learns_from_layers_that_are_computed_once_for_all_runs(run):
     assert {"DET", "ADJ WORD"} <= labels
 
 
-def test_kept_layers_change_a_probe_by_rounding_alone(run):
-    kept, computed = (predictions(probe(run, name, mib, epochs=1)) for name, mib in (("kept", 16), ("computed", 0)))
+@pytest.mark.parametrize("reading", ["differences", "outputs"])
+def test_kept_layers_change_a_probe_by_rounding_alone(run, reading):
+    kept, computed = (
+        predictions(probe(run, name, mib, {"layer_reading": reading}, epochs=1, learning_rates=[1e-2]))
+        for name, mib in (("kept", 16), ("computed", 0))
+    )
     for one, other in zip(kept, computed, strict=True):
         np.testing.assert_allclose(one["scores"], other["scores"], atol=1e-3)
 
@@ -266,6 +277,24 @@ def test_the_same_rows_are_classified_by_a_head_that_reads_the_first_token_alone
     first, other = (row["scores"] for row in predictions(folder)[:2])
     # Rows that differ only in their label are the same input.
     assert len(first) == 2 and first == other
+
+
+@pytest.mark.parametrize(("edition", "dropout"), [(2023, 0.5), (2025, 0.25), (2026, 0.25)])
+def test_since_2025_the_encoder_keeps_its_dropout_and_a_fresh_head_depends_on_the_seed(small_model, edition, dropout):
+    task = {"labels": [0, 1], "fields": ["sentence"], "metrics": ["accuracy"]}
+    given = settings(task, edition=edition, dropout=0.5)
+    chosen = build(FinetuneSettings, {key: given[key] for key in ("task", "protocol")})
+    encoder, encoded = small_model(60).encoder, SimpleNamespace(n_labels=2, pad_id=3)
+    encoder.set_dropout(0.25)
+
+    def made(seed, labels=(0, 1)):
+        return stage_module.make_model(chosen, encoded, encoder, SimpleNamespace(labels=np.array(labels)), seed)
+
+    first, again, other = (made(seed).output_layer.weight for seed in (1, 1, 2))
+    assert first.equal(again) and not first.equal(other)
+    assert {part.probability for part in made(1).encoder.modules() if isinstance(part, Dropout)} == {dropout}
+    with pytest.raises(EvaluationError, match="demo: a training row has a label that is not among the labels"):
+        made(1, labels=(0, -1))
 
 
 MNLI = ("entailment", "neutral", "contradiction")

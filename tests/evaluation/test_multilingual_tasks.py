@@ -11,10 +11,11 @@ from finetuning_cases import PROTOCOL, SETTINGS, finetuned, predictions, results
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.finetuning.measurements import NO_SLIPS, SLIPS, settings_text
+from hatchery.evaluation.finetuning.task_data import encode_task
 from hatchery.evaluation.metrics.classification import accuracy_or_f1
 from hatchery.evaluation.metrics.scored import Scored
 from hatchery.evaluation.tasks.checks import check_task
-from hatchery.evaluation.tasks.settings import ProtocolSettings
+from hatchery.evaluation.tasks.settings import FinetuneSettings, ProtocolSettings
 from hatchery.evaluation.tasks.task_rows import read_task, read_through
 from hatchery.experiment.project import Project
 from hatchery.modeling.heads.registry import build_task_model
@@ -48,6 +49,12 @@ def test_labels_are_those_of_the_training_rows_sorted_as_texts(make_source, labe
     assert data.labels == expected
     assert [data.labels[row.label] for row in data.train] == [str(label) for label in labels]
     assert [row.label for row in data.scored["validation"]] == [row.label for row in data.train][::-1]
+
+
+def test_spellings_of_a_label_are_one_label(make_source):
+    source = make_source({"t.jsonl": lines(["x", "B", "A"]), "v.jsonl": lines(["A", "x"])})
+    data = read_task(source, rows_task(**NAMES, label_values={"x": "A"}))
+    assert (data.labels, [row.label for row in data.train]) == (("A", "B"), [0, 1, 0])
 
 
 def test_a_label_that_no_training_row_has_is_named(make_source):
@@ -123,6 +130,18 @@ def test_the_slips_drop_the_last_rows_and_keep_the_last_epoch(
     # Each epoch's accuracy is computed over the scored rows only.
     n_rows = 16 if official else 19
     assert [value * n_rows for value in asked] == pytest.approx([round(value * n_rows) for value in asked])
+
+
+@pytest.mark.parametrize(
+    ("rules", "in_front"),
+    [({}, False), ({"edition": 2025}, False), ({"edition": 2026}, True), (TRACK, False)],
+)
+def test_padding_is_in_front_by_the_rules_of_2026_but_not_on_the_track(tokenizer, make_source, rules, in_front):
+    source = make_source({"t.jsonl": lines("AB"), "v.jsonl": lines("AB", 9)})
+    task = rows_task(files=NAMES["files"], labels=("A", "B"))
+    settings = FinetuneSettings(task, build(ProtocolSettings, {**PROTOCOL, **rules}))
+    encoded = encode_task(settings, {task.name: source}, None, tokenizer)
+    assert [part.data.arrays.pads_in_front for part in (encoded.train, *encoded.sets)] == [in_front] * 2
 
 
 def test_fewer_rows_than_a_batch_are_refused_with_the_slips(model_manifest, make_source, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.errors import CorpusError
 from hatchery.evaluation.filled_sentences import beginnings, candidates, continued_sentence, suitable, words_by_length
-from hatchery.evaluation.sentences_file import Answer, FilledSentence
+from hatchery.evaluation.sentences_file import Answer, FilledSentence, text_of_sentences
 
 
 def corpus(folder: Path, splits: Mapping[str, Sequence[str]]) -> Manifest:
@@ -34,6 +34,26 @@ def test_sentences_are_of_the_development_split_and_of_training_only_without_one
     assert (split, sorted(sentences)) == ("train", sorted(TEXTS[:3]))
     with pytest.raises(CorpusError, match="neither a development nor a training split"):
         candidates(corpus(tmp_path / "test", {"test": TEXTS}))
+
+
+@pytest.mark.parametrize(
+    ("measures", "text"),
+    [
+        ({"split": "dev"}, "development text"),
+        ({"split": "train"}, "training text (there is no development text)"),
+        (
+            {"split": "train", "beginnings": True},
+            "training text (there is no development text) (the beginnings of longer sentences)",
+        ),
+        ({}, "text"),
+    ],
+)
+def test_the_text_of_the_sentences_is_named_by_its_split(
+    tmp_path: Path, measures: dict[str, object], text: str
+) -> None:
+    with stage_run(tmp_path / "manifest.json", {}) as run:
+        run.measures.update(measures)
+    assert text_of_sentences(tmp_path / "manifest.json") == text
 
 
 def test_the_choice_depends_on_neither_order_nor_repetition_nor_company(tmp_path: Path) -> None:

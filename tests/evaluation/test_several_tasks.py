@@ -48,6 +48,10 @@ def output(tmp_path: Path) -> Path:
     return tmp_path / "jobs" / "batch_1" / "manifest.json"
 
 
+def tasks_reused(tmp_path: Path) -> int:
+    return json.loads(output(tmp_path).with_name("provenance.json").read_text())["tasks_reused"]
+
+
 def named(name, **changes):
     return short(task={"name": name, **changes})
 
@@ -57,7 +61,8 @@ def test_a_job_writes_what_jobs_of_one_task_write(job, model_manifest, source, t
     assert job(tasks) == ["first", "second"]
     for name, settings in tasks.items():
         sources = {name: source.manifest}
-        alone = finetuned(tmp_path / "alone" / name, settings, model_manifest, sources, tmp_path / "kept")
+        # With the same checkpoints, the second job would only read the runs that the first job stored.
+        alone = finetuned(tmp_path / "alone" / name, settings, model_manifest, sources, tmp_path / "kept alone")
         assert contents(alone) == contents(tmp_path / "out" / name)
     digests = read_manifest(output(tmp_path)).measures["tasks"]
     assert digests == {name: read_manifest(tmp_path / "out" / name / "manifest.json").digest for name in tasks}
@@ -66,9 +71,10 @@ def test_a_job_writes_what_jobs_of_one_task_write(job, model_manifest, source, t
 def test_only_the_task_that_changed_is_trained_again(job, tmp_path):
     tasks = {"first": named("first"), "second": named("second")}
     job(tasks)
-    assert job(tasks) == []
+    assert (job(tasks), tasks_reused(tmp_path)) == ([], 2)
     before = read_manifest(output(tmp_path)).digest
     assert job({**tasks, "second": named("second", metrics=["mcc"])}) == ["second"]
+    assert tasks_reused(tmp_path) == 1
     assert read_manifest(output(tmp_path)).digest != before
 
 

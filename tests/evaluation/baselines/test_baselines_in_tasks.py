@@ -15,9 +15,10 @@ from finetuning_cases import changed, finetuned, results, sentences
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.draws import derived_seed
 from hatchery.evaluation.finetuning.batches import training_batches
+from hatchery.evaluation.finetuning.encoding import encode_texts
 from hatchery.evaluation.probing.encoding import encode_spans
 from hatchery.evaluation.runtime import load_encoder
-from hatchery.evaluation.tasks.example import SpanExample, SpanTarget
+from hatchery.evaluation.tasks.example import Example, SpanExample, SpanTarget
 from hatchery.modeling.heads.registry import build_task_model
 from hatchery.modeling.heads.span_classifier import ProbeOptions, SpanClassifier
 from hatchery.modeling.heads.task_model import HeadContext
@@ -187,6 +188,28 @@ def test_a_probe_is_trained_on_frozen_layers_and_says_how_it_weighs_them(tuned, 
     shares = [float(row["weight"]) for row in results(out, "layer_weights.csv")]
     assert len(shares) == 2 and sum(shares) == pytest.approx(1)
     assert {row["metric"] for row in results(out)} == {"accuracy"}
+
+
+@pytest.mark.parametrize(
+    ("name", "epsilon"), [("bert", 1e-12), ("roberta", 1e-12), ("gpt2", 1e-5), ("opt", 1e-5), ("t5", 1e-6)]
+)
+def test_the_norms_of_a_head_have_the_epsilon_of_the_model_or_the_usual_one(manifest_of, name, epsilon):
+    encoder, _ = load_encoder(manifest_of(name))
+    assert encoder.config.layer_norm_eps == epsilon
+
+
+def test_a_third_text_has_the_last_token_type_of_the_model(manifest_of, monkeypatch):
+    encoder, tokenizer = load_encoder(manifest_of("bert"))
+    seen = []
+    forward = encoder.body.forward
+    monkeypatch.setattr(
+        encoder.body, "forward", lambda **given: seen.append(given["token_type_ids"].tolist()) or forward(**given)
+    )
+    data = encode_texts([Example((("old", "dog", "cat near"),), 0), Example((("old",),), 0)], tokenizer, 32)
+    inputs = data.batch(np.arange(2)).inputs
+    encoder(inputs["input_ids"], inputs["attention_mask"])
+    # [CLS] old [SEP] dog [SEP] cat near [SEP]; the second row is padded.
+    assert seen[0][0] == [0, 0, 0, 1, 1, 1, 1, 1] and seen[0][1][:3] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("name", NAMES)
