@@ -155,6 +155,8 @@ def test_a_wrong_grid_is_told_in_one_line_with_its_place(configuration: Path, se
 
 
 RATES = {"optimizer": {"learning_rate": {"sweep": [0.005, 0.01]}}}
+# In YAML, the value of an empty key `pretraining:` is null.
+EMPTY = {"model": "m", "pretraining": None}
 
 
 def refused(project: Project, of: str = "demo") -> str:
@@ -264,7 +266,7 @@ def test_a_number_and_a_truth_value_are_two_values_of_a_sweep() -> None:
     "own", [{"optimizer": {"sweep": [{"name": "lamb"}, {"name": "adamw"}]}}, {"optimizer": "adamw"}]
 )
 def test_a_run_that_sets_a_block_around_a_swept_key_has_no_part_in_the_sweep(own: dict[str, Any]) -> None:
-    document = {"pretraining": RATES, "runs": {"one": {"model": "m", "pretraining": own}, "two": {"model": "m"}}}
+    document = {"pretraining": RATES, "runs": {"one": {"model": "m", "pretraining": own}, "two": EMPTY}}
     names = list(write_out("x", document, "file").document["runs"])
     assert not [name for name in names if name.startswith("one") and "learning_rate" in name]
     assert [name for name in names if name.startswith("two")] == [
