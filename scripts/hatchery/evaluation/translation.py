@@ -192,8 +192,9 @@ def best_beam(scored: Mapping[int, float]) -> int:
 
 
 def read_pairs(corpus: Path, test: HeldOutPairs, direction: str) -> tuple[list[str], list[str]]:
-    """Return source sentences and references of a test set, spelled as in the corpus. Raises CorpusError if the split
-    is missing or empty, or contains a document that is not a pair.
+    """Return source sentences and references of a test set, spelled as in the corpus. If `direction` is "forward", the
+    sources are in the corpus's first language, otherwise in its second. Raises CorpusError if the split is missing or
+    empty, or contains a document that is not a pair.
     """
     manifest = read_manifest(corpus)
     shards = shards_by_split(manifest)

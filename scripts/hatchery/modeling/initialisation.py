@@ -20,7 +20,7 @@ def stream(seed: int, name: str) -> torch.Generator:
 @torch.no_grad()
 def truncated_normal_(tensor: Tensor, deviation: float, seed: int, name: str) -> None:
     """Fill `tensor` with draws from a normal distribution of standard deviation `deviation`, truncated at two standard
-    deviations.
+    deviations. `seed` and `name` select the random numbers (see `stream`).
     """
     values = torch.empty(tensor.shape, dtype=torch.float32)
     nn.init.trunc_normal_(values, std=deviation, a=-2 * deviation, b=2 * deviation, generator=stream(seed, name))
@@ -29,14 +29,18 @@ def truncated_normal_(tensor: Tensor, deviation: float, seed: int, name: str) ->
 
 @torch.no_grad()
 def normal_(tensor: Tensor, deviation: float, seed: int, name: str) -> None:
-    """Fill `tensor` with draws from a normal distribution of standard deviation `deviation`."""
+    """Fill `tensor` with draws from a normal distribution of standard deviation `deviation`. `seed` and `name` select
+    the random numbers (see `stream`).
+    """
     values = torch.empty(tensor.shape, dtype=torch.float32)
     tensor.copy_(values.normal_(0.0, deviation, generator=stream(seed, name)))
 
 
 @torch.no_grad()
 def uniform_(tensor: Tensor, deviation: float, seed: int, name: str) -> None:
-    """Fill `tensor` with draws from a uniform distribution around 0 of standard deviation `deviation`."""
+    """Fill `tensor` with draws from a uniform distribution around 0 of standard deviation `deviation`. `seed` and
+    `name` select the random numbers (see `stream`).
+    """
     values, bound = torch.empty(tensor.shape, dtype=torch.float32), math.sqrt(3) * deviation
     tensor.copy_(values.uniform_(-bound, bound, generator=stream(seed, name)))
 

@@ -51,7 +51,9 @@ def label_counts(
 
 
 def counted_examples(n_examples: int, limit: int | None) -> np.ndarray:
-    """Return the indices of the examples that `label_counts` counts, ascending and evenly spaced."""
+    """Return the indices of the examples that `label_counts` counts, ascending and evenly spaced: at most `limit`
+    indices, or all if `limit` is None.
+    """
     n_chosen = n_examples if limit is None else min(n_examples, limit)
     return np.arange(n_chosen, dtype=np.int64) * n_examples // max(1, n_chosen)
 

@@ -60,7 +60,9 @@ class Framer:
     with_word_starts: bool
 
     def frame(self, parts: Sequence[Segment], pair_label: int | None = None) -> FramedSequence:
-        """Return `[CLS] part [SEP]`, followed by `part [SEP]` for each part after the first."""
+        """Return `[CLS] part [SEP]`, followed by `part [SEP]` for each part after the first. `pair_label` is the label
+        of a pair of texts, None without pairs.
+        """
         length = 1 + sum(map(len, parts)) + len(parts)
         ids = np.empty(length, dtype=np.int64)
         word_starts = np.ones(length, dtype=np.bool_) if self.with_word_starts else None
@@ -224,7 +226,8 @@ class SentencePairs:
         least one token.
 
         The texts are truncated at their ends. If the second text follows the first text in the document, the truncation
-        of the first text leaves a gap between the two texts.
+        of the first text leaves a gap between the two texts. The three draws are uniform numbers from 0 to 1;
+        `hole_draw` determines how many of the surplus tokens the first text loses.
         """
         excess = len(first) + len(second) - self._pair_target(short_draw, length_draw)
         if excess <= 0:

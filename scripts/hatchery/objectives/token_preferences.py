@@ -79,7 +79,9 @@ class PreferredMasking:
 
 
 def chosen(ids: np.ndarray, choice: np.ndarray, preferences: np.ndarray, rate: float) -> np.ndarray:
-    """Return a mask, bool [n], that is True for the masked tokens of `ids` int64 [n]; `preferences` are float64 [V]."""
+    """Return a mask, bool [n], that is True for the masked tokens of `ids` int64 [n]; `preferences` are float64 [V].
+    `choice` [n] are the random numbers of `draws`, and `rate` is the share of the maskable tokens to mask.
+    """
     maskable = choice > 0
     is_chosen = np.zeros(len(ids), dtype=np.bool_)
     is_chosen[maskable] = choice[maskable] > 1.0 - chances(preferences[ids[maskable]], rate)

@@ -84,7 +84,9 @@ def compile_layers_(
 
 
 def compilation_of(model: nn.Module) -> Compilation:
-    """Return the manifest's entry for the compilation of an evaluated model: "layers" if any module is compiled."""
+    """Return the manifest's entry for the compilation of an evaluated model: "layers" if any module is compiled,
+    otherwise "off".
+    """
     return "layers" if any("forward" in vars(module) for module in model.modules()) else "off"
 
 

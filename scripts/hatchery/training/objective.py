@@ -255,6 +255,8 @@ class Objective(ABC):
         return common
 
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
-        """Return the shape of a micro-batch's forward pass, to compute its FLOPs."""
+        """Return the shape of the forward pass of the micro-batch `part`, to compute its FLOPs. `labelled_per_sequence`
+        is the mean number of labels per sequence of the step's batch.
+        """
         rows, length = part["input_ids"].shape
         return PassShape(rows, length, labelled_per_sequence * rows, pairs="pair_labels" in part)

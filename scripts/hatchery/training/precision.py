@@ -38,7 +38,9 @@ class LossScaler:
     """
 
     def __init__(self, scale: float = FIRST_SCALE, growth_interval: int = GROWTH_INTERVAL) -> None:
-        """`scale` must be a power of two, so that scaling and unscaling round nothing."""
+        """`scale` must be a power of two, so that scaling and unscaling round nothing. It is doubled after
+        `growth_interval` consecutive steps with finite gradients.
+        """
         self.scale, self.growth_interval = scale, growth_interval
         self.good_steps = 0
 

@@ -139,7 +139,9 @@ class RunParts:
         kept_steps: Collection[int],
         counts_flops: bool,
     ) -> RunRecord:
-        """Return the progress record of a run in `folder`, at step 0; its method `resume` loads a checkpoint."""
+        """Return the progress record of a run in `folder`, at step 0; its method `resume` loads a checkpoint. If
+        `counts_flops` is false, the utilisation of the device (MFU) is not computed.
+        """
         settings, options, topology = self.settings, self.options, self.topology
         watch, required = watch_shards(self.inputs.tokens), {*settings.milestones, *kept_steps}
         milestones = milestone_steps(options.milestones, settings.steps)

@@ -159,7 +159,8 @@ class EncodedTexts:
 def encode_texts(
     examples: Sequence[Example], tokenizer: TextTokenizer, max_length: int, pads_in_front: bool = False
 ) -> EncodedTexts:
-    """Encode every distinct text once. An input has at most `max_length` tokens, special tokens included.
+    """Encode every distinct text once. An input has at most `max_length` tokens, special tokens included. If
+    `pads_in_front` is true, padding precedes the shorter inputs of a batch.
 
     Raises EvaluationError for an example without inputs, for a marked word without a token, and for examples with
     different numbers of marked words. Raises ConfigError for a `max_length` that leaves no room for a token of each

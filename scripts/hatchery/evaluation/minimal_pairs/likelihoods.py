@@ -192,7 +192,8 @@ class MaskedRows:
 def masked_tokens(sentences: Sequence[EncodedSentence], within_word: bool) -> np.ndarray:
     """Return which tokens (last axis) are masked when token i (second axis) is scored: bool [S, N, N].
 
-    All sentences have N tokens. If `within_word` is true, the sentences must have word numbers.
+    All sentences have N tokens. If `within_word` is false, only token i is masked. If `within_word` is true, the later
+    tokens of the same word are also masked, and the sentences must have word numbers.
     """
     length = len(sentences[0].ids)
     alone = np.broadcast_to(np.eye(length, dtype=bool), (len(sentences), length, length))
@@ -205,7 +206,7 @@ def masked_tokens(sentences: Sequence[EncodedSentence], within_word: bool) -> np
 
 def expand(sentences: Sequence[EncodedSentence], frame: Frame, mask_id: int, within_word: bool) -> MaskedRows:
     """Return the inputs [before] t_1 … [MASK] … t_N [after] of sentences of N tokens each. There is one input for each
-    scored token; equal inputs are returned once."""
+    scored token; equal inputs are returned once. For `within_word`, see `masked_tokens`."""
     ids = np.array([sentence.ids for sentence in sentences], dtype=np.int64)
     length, first = ids.shape[1], len(frame.before)
     # For each masked input: the index of its sentence, and the position of its scored token.

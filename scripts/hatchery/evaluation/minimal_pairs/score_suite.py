@@ -291,6 +291,7 @@ def candidate_scores(
 
     - `temperatures`: temperatures by which logits are divided; with GRID, the result also has the scores at each
       temperature.
+    - `leading_blank`: if true, a blank precedes each text.
     - `official`: if true, scored tokens are counted as in BabyLM's code (`given_tokens`), scores that are not finite
       are allowed, and in a causal model, a text of several tokens, special tokens included, has score 0 if none of its
       tokens is scored.

@@ -90,7 +90,8 @@ class SentenceModel(Protocol):
         given: Sequence[int] | None = None,
         official: bool = False,
     ) -> list[EncodedSentence]:
-        """Return ids of sentences; special tokens spelled out in a text are encoded as plain text.
+        """Return ids of sentences; special tokens spelled out in a text are encoded as plain text. If `words` is true,
+        also return word numbers.
 
         `given` is the number of context characters of each sentence: tokens that end within these characters are not
         scored. If `official` is true, context tokens are counted as in BabyLM's code (`given_tokens`).

@@ -145,7 +145,8 @@ def model_age(learning: Learning, vocabulary_size: int, rules: Rules = "2026") -
 
 def _search(x: np.ndarray, low: float, high: float, rules: Rules) -> tuple[Bounds, int]:
     """Return the start values and limits for the fit of a model's curve, and the largest number of evaluations of the
-    curve.
+    curve. `x` are the numbers of training words on a log10 scale; `low` and `high` are the smallest and the largest
+    value at these numbers (the negative surprisal).
     """
     span, middle = high - low, float(x.mean())
     start = Sigmoid(span, 1, middle, low)

@@ -186,7 +186,8 @@ def _unexplained(outcome: np.ndarray, columns: np.ndarray) -> float:
 
 def reading_scores(words: Sequence[ReadWord], surprisal: np.ndarray, before: np.ndarray) -> dict[str, float]:
     """Return the gains in explained variance by name, as fractions: one gain for each eye-tracking measure, `rt` (the
-    mean over these measures), `spr` (self-paced reading), and `reading` (the mean of `rt` and `spr`).
+    mean over these measures), `spr` (self-paced reading), and `reading` (the mean of `rt` and `spr`). `surprisal` and
+    `before` are the surprisals of each word and of the word before it.
     """
     columns: dict[str, Any] = {name: np.array([one.numbers[name] for one in words]) for name in NUMBERS}
     columns["prev_surprisal"] = before

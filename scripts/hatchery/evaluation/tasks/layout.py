@@ -71,8 +71,8 @@ def guess_suite(names: Collection[str]) -> str | None:
 
 
 def check_suite(record: Record, used: Collection[str], task_name: str) -> None:
-    """Raise EvaluationError if the record has two or more fields that only one suite has (_DISTINCTIVE), and the task
-    uses none of this suite's fields."""
+    """Raise EvaluationError if the record has two or more fields that only one suite has (_DISTINCTIVE), and none of
+    this suite's fields is in `used`, the fields that the task reads."""
     names = set(record.names)
     for suite, fields in _DISTINCTIVE:
         if len(fields & names) >= 2 and fields.isdisjoint(used):

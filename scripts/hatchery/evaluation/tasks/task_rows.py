@@ -244,7 +244,7 @@ def used_fields(task: TaskSettings) -> frozenset[str]:
 
 def make_layout(task: TaskSettings, scored_set: bool) -> LayOut:
     """Return the function that converts a record to examples, including the task's normalisation. Normalised texts are
-    cached.
+    cached. `scored_set` is true unless the records are training rows.
     """
     normalise = NORMALISATIONS[task.normalisation]
     if task.normalisation != "none":
@@ -271,8 +271,8 @@ def _limited(data: TaskData, task: TaskSettings) -> TaskData:
 
 
 def limited(examples: Sequence[Labelled], limit: int | None, seed: int, purpose: str) -> list[Labelled]:
-    """Return at most `limit` examples, drawn with `seed`, in their original order. With the same seed, a smaller limit
-    yields a subset of the examples of a larger limit.
+    """Return at most `limit` examples, drawn at random, in their original order. `seed` and `purpose` select the random
+    numbers. With the same seed, a smaller limit yields a subset of the examples of a larger limit.
 
     A group (the answers to a question) is drawn completely or not at all. At least one group is drawn, even if it
     exceeds the limit.

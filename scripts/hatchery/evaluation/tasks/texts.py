@@ -42,7 +42,7 @@ _TREEBANK = {
 
 
 def normalise(text: str) -> str:
-    """Return a text or a token, normalised as in LTG-BERT's code and stripped."""
+    """Return a text or a token, normalised as in LTG-BERT's code and without white space at its ends."""
     text = text.strip()
     return repair_encoding(normalise_punctuation(_TREEBANK.get(text, text))).strip()
 

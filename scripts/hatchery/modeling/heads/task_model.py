@@ -156,7 +156,9 @@ class TaskModel(nn.Module):
         self.set_dropout(context.dropout)
 
     def add_fresh(self, module: nn.Module, seed: int, name: str = "") -> None:
-        """Initialise a module that has no pretrained weights, and move it to the encoder's device and precision."""
+        """Initialise a module that has no pretrained weights, and move it to the encoder's device and precision. For
+        `name`, a prefix, see `initialise_fresh_`.
+        """
         initialise_fresh_(module, seed, name)
         module.to(next(self.encoder.parameters()))
 

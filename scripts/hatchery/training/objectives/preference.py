@@ -134,8 +134,8 @@ class PreferenceObjective(Objective):
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
         """Return the term of the chosen texts' tokens and the term of the pairs.
 
-        Sums of the second term: the number of pairs whose chosen text has the higher mean log-probability, and the
-        difference of the mean log-probabilities (nats per token).
+        Sums of the second term: the number of pairs whose chosen text has the higher mean log-probability, and the sum
+        over pairs of the difference between the mean log-probabilities (nats per token).
         """
         import torch.nn.functional as F
 
