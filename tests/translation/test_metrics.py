@@ -15,7 +15,7 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest
 
 from hatchery.analysis.analyses.analysis import Study
-from hatchery.analysis.analyses.paired_bootstrap import ANALYSIS, BootstrapSettings
+from hatchery.analysis.analyses.paired_bootstrap import ANALYSIS, BootstrapSettings, _lines
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import EvaluationError
 from hatchery.experiment.seeded_run import SeededRun
@@ -165,6 +165,11 @@ def test_runs_of_the_same_seed_are_compared_with_the_start_of_their_experiment(t
     assert found.rows[0]["value"] == pytest.approx(expected, abs=1e-4) and found.rows[0]["value"] > 0
     assert found.rows[2]["value"] < 0
     assert "50 times" in found.notes[0]
+    first, cells = found.rows[0], found.tables[0].rows[0].cells
+    assert first["low"] < first["high"] and cells[2] == f"{first['low']:+.2f} to {first['high']:+.2f}"
+    # Only a line feed ends a line.
+    (tmp_path / "lines").write_text("one\u2028more\ntwo\n", encoding="utf-8")
+    assert _lines(tmp_path / "lines") == ["one\u2028more", "two"]
     # The intervals come from the sentences that the configured seed draws.
     for seed in (12345, 7):
         drawn = ANALYSIS.run(BootstrapSettings(samples=50, seed=seed), Study("both", runs, tables=tables)).rows[0]

@@ -21,6 +21,8 @@ def test_cost_effectiveness_sets_our_steps_beside_table_2(analysed: Analysed) ->
     assert len(pairs) == 12 and all(logged == printed for logged, printed in pairs)
     assert any("development perplexity" in note for note in found.notes)
     assert [column.heading for column in found.tables[0].columns][2:] == ["ours", "published logs", "printed"]
+    sizes = ["hidden size", "hidden layers", "embedding size", "intermediate size"]
+    assert [group.heading for group in found.tables[0].groups] == sizes
     assert {(row["smaller_perplexity"], row["larger_perplexity"]) for row in rows(found, source="printed")} == {
         (None, None)
     }

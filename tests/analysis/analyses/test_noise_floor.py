@@ -1,5 +1,7 @@
 """Changes by switches against the noise of their baseline, and the amount of text that a loss is worth, by hand."""
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ from hatchery.analysis.analyses import noise_floor
 from hatchery.analysis.analyses.analysis import Findings, Study
 from hatchery.analysis.analyses.noise_floor import NoiseFloorSettings, paired_difference
 from hatchery.analysis.data_factors import different_amounts, fit_data_curve
-from hatchery.analysis.tidy_tables import MEASUREMENTS, RUNS, write_rows
+from hatchery.analysis.tidy_tables import MEASUREMENTS, RUNS, read_frame, write_rows
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.table import Cell
@@ -93,8 +95,34 @@ def test_a_number_on_another_basis_is_never_compared(study: Study) -> None:
 
 
 def test_noise_is_not_known_with_fewer_seeds_than_asked_for(study: Study) -> None:
-    row = next(row for row in found(study, least_seeds=4).rows if row["model"] == "one/better")
+    few = found(study, least_seeds=4)
+    row = next(row for row in few.rows if row["model"] == "one/better")
     assert row["noise"] is None and row["beyond_noise"] is None
+    assert "over at least 4 seeds" in few.notes[0]
+    assert {row.cells[4] for row in few.tables[0].rows} == {"not known"}
+    headings = ["number", "difference", "95 % interval", "noise", "beyond noise", "text", "per second"]
+    assert [column.heading for column in few.tables[0].columns] == headings
+
+
+def test_averages_and_scores_of_suites_are_compared_too(study: Study, tmp_path: Path) -> None:
+    rows = read_frame(study.tables["measurements"], MEASUREMENTS).to_dicts()
+    rows += [
+        {
+            **row,
+            "suite": "blimp",
+            "task": level,
+            "level": level,
+            "metric": "accuracy_percent",
+            "value": 10 * row["value"],
+        }
+        for row in rows
+        if row["model"] in ("one/plain", "one/better") and row["metric"] == "loss_nats"
+        for level in ("average", "suite")
+    ]
+    write_rows(tmp_path / "measurements.parquet", MEASUREMENTS, rows)
+    differences = {row["task"]: row["difference"] for row in found(study).rows if row["suite"] == "blimp"}
+    # The mean difference of the losses is -0.99.
+    assert differences == {"average": pytest.approx(-9.9), "suite": pytest.approx(-9.9)}
 
 
 def test_a_loss_is_worth_the_text_of_the_curve_per_word_and_per_second(study: Study) -> None:
@@ -105,6 +133,15 @@ def test_a_loss_is_worth_the_text_of_the_curve_per_word_and_per_second(study: St
     assert rows["one/better"]["seconds_ratio"] == 2.0
     assert rows["one/better"]["factor_per_second"] == pytest.approx((3 / 2.01) ** 2 / 2, rel=2e-3)
     assert rows["one/better"]["extrapolated"] is False
+    (note,) = (note for note in found(study, curve=CURVE).notes if note.startswith("Curve of"))
+    pattern = r"loss_nats: (\S+) \+ (\S+) \(words / (\S+)\)\^-(\S+), from 5e\+06 to 4e\+07 words, residual (\S+)\. Am"
+    match = re.search(pattern, note)
+    assert match is not None
+    limit, coefficient, scale, exponent, residual = map(float, match.groups())
+    assert (limit, exponent) == (pytest.approx(2, abs=0.01), pytest.approx(0.5, abs=0.01))
+    assert coefficient * scale**exponent == pytest.approx(3 * 10_000_000**0.5, rel=0.02)
+    # Of twelve losses, two differ by 0.02 from the law.
+    assert residual == pytest.approx((2 * 0.02**2 / 12) ** 0.5, abs=1e-4)
     (table,) = found(study, curve=CURVE).tables
     lines = {group.heading: row.cells for group, row in zip(table.groups, table.rows, strict=True)}
     assert lines["one/better"][-2:] == ["2.23 times", "1.11 times"]
@@ -138,6 +175,10 @@ def test_a_baseline_on_another_basis_has_no_part_in_the_curve(study: Study) -> N
 @pytest.mark.parametrize("study", [4], indirect=True)
 def test_a_larger_baseline_has_no_part_in_the_curve_and_is_named(study: Study) -> None:
     """Without `one/fourfold` (6 instead of 4 layers), the curve has two baselines with other amounts of text."""
+    labelled = tuple(replace(run, label=f"the {run.model.removeprefix('one/')} model") for run in study.runs)
+    named = found(replace(study, runs=labelled), curve=CURVE).notes
+    assert named[0].startswith("Differences from the plain model with the same pretraining seed")
+    assert named[1].startswith("the fourfold model is not part of the curve")
     findings = found(study, curve=(*CURVE, "one/masked"))
     assert "one/fourfold is not part of the curve, because it differs from the baseline in layers." in findings.notes
     (note,) = (note for note in findings.notes if note.startswith("Curve of pretraining development"))

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scaling_study import PAPER, Analysed, cells, rows
+from scaling_study import PAPER, Analysed, altered, cells, rows
 from summary_text import write_rows_of_summary
 
 from hatchery.analysis.analyses.analysis import Study, analysis_called, settings_of
@@ -45,6 +45,7 @@ def test_models_of_other_experiments_are_differences_from_the_row_that_the_table
     ]
     assert ["cosmopedia only", "printed", "-", "-7.1", "+0.0", "-0.6"] in lines
     assert found.tables[0].columns[0].heading == "model" and not any("FLOPs" in note for note in found.notes)
+    assert found.notes[1] == "The row 'gpt_bert' shows scores; all other rows show differences from this row."
 
 
 def test_in_miniature_every_ablation_of_one_corpus_has_a_model_beside_its_row(repository: Path) -> None:
@@ -96,11 +97,15 @@ def test_table_3_has_our_models_below_the_rows_that_they_repeat(analysed: Analys
         replace(study, published=(*study.published, second)),
     )
     assert again.rows == found.rows
+    # The study has the scores of a suite under another name.
+    other = analysed("published_table", table="3", columns=COLUMNS, suites={"rv_glue": "rv_glue_filtered"}, **PAPER)
+    (line,) = [line for line in cells(other) if line[:2] == ["(256, 256, 1024, 8, 8)", "one"]]
+    assert line[5] == f"{80 - 5 * run['development_loss'] + 1:.2f}"
     # The smallest model has no untrained counterpart.
     assert [line[1:] for line in lines if line[0] == "(32, 32, 64, 1, 1)"][1][-1] == "-"
 
 
-def test_table_4_has_changes_between_two_experiments(analysed: Analysed) -> None:
+def test_table_4_has_changes_between_two_experiments(analysed: Analysed, study: Study, tmp_path: Path) -> None:
     change = "relative_change_percent"
     columns = [
         COLUMNS[0],
@@ -114,9 +119,25 @@ def test_table_4_has_changes_between_two_experiments(analysed: Analysed) -> None
         ["(32, 32, 64, 1, 1)", "printed", "0.65", "52.07", "14.78", "-2.05"],
         ["(32, 32, 64, 1, 1)", "two", "0.00", "0.00", "25.00", "-20.00"],
     ]
+    assert "Our FLOPs (1e15): the study's code." in found.notes[0]
+    assert found.notes[1].startswith("Changes of scores are in percent")
+    # Sizes are differences in millions. The change is from a model of another experiment.
+    larger = altered(
+        study,
+        tmp_path,
+        lambda run: [run | {"parameters": run["parameters"] + 650_000 * (run["model"] == "two/m_16_1")}],
+    )
+    first = PublishedChoice("reduced_vocabulary", {"two/m_32_1": "rv_32_32_64_1_1"})
+    settings = {"table": "4", "columns": columns, "change_from": "_unconstrained", **PAPER}
+    found = analysis_called("published_table").run(
+        settings_of("published_table", settings), replace(larger, published=(first, *larger.published))
+    )
+    assert ["(32, 32, 64, 1, 1)", "two", "0.65", "0.00", "25.00", "-20.00"] in cells(found)
 
 
 def test_table_7_has_printed_rows_alone_where_nothing_repeats_them(analysed: Analysed) -> None:
-    lines = cells(analysed("published_table", table="7", columns=COLUMNS[:3], **PAPER))
+    found = analysed("published_table", table="7", columns=COLUMNS[:3], caption="A caption", **PAPER)
+    assert found.tables[0].caption == "A caption"
+    lines = cells(found)
     assert lines[0][2:] == ["16.24", "110", "4.67"]
     assert {line[1] for line in lines} == {"printed"} and len(lines) == 8

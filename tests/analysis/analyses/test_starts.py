@@ -16,6 +16,8 @@ from hatchery.views.figures.start_scores import panels_of
 
 SCORES = {"one/zero": [10.0, 14.0], "one/unigram": [20.0, 24.0, 28.0], "one/single": [15.0], "two/zero": [50.0, 50.0]}
 
+LABELS = {"one/single": "one/single, rate 1"}
+
 
 @pytest.fixture
 def started(tmp_path: Path) -> Study:
@@ -27,12 +29,18 @@ def started(tmp_path: Path) -> Study:
         for seed, value in enumerate(values)
         for metric in ("bleu", "loss_nats")
     ]
+    # A seed without a score does not count.
+    rows.append({**rows[4], "run": "one/unigram-s9", "seed": 9, "metric": "bleu", "value": None, "failed": "nan"})
     # A beginning has only scores of development text.
     begins = {**rows[0], "model": "one/begins", "run": "one/begins-s0", "suite": "pretraining", "task": "development"}
     rows.append({**begins, "kind": "pretraining"})
     write_rows(tmp_path / "measurements.parquet", MEASUREMENTS, rows)
     runs = (
-        *(SeededRun(f"{model}-s{seed}", model, seed) for model in SCORES for seed in range(len(SCORES[model]))),
+        *(
+            SeededRun(f"{model}-s{seed}", model, seed, LABELS.get(model, ""))
+            for model in SCORES
+            for seed in range(len(SCORES[model]))
+        ),
         SeededRun("one/begins-s0", "one/begins", 0),
     )
     return Study("both", runs, tables={"measurements": tmp_path / "measurements.parquet"})
@@ -71,6 +79,7 @@ def test_the_table_has_errors_and_signs_and_another_start_may_be_the_reference(s
     # The standard errors are 4 / sqrt(3), and sqrt(4 + 16 / 3) for the difference.
     assert lines["one/unigram"] == ["test, bleu", Cell("24.00", "2.31"), Cell("+12.00", "3.06"), "3"]
     assert lines["one/zero"] == ["test, bleu", Cell("12.00", "2.00"), "", "2"]
+    assert lines["one/single, rate 1"] == ["test, bleu", Cell("15.00", ""), Cell("+3.00", ""), "1"]
     other = {row["model"]: row for row in starts.ANALYSIS.run(starts.StartsSettings(against="unigram"), started).rows}
     assert (other["one/zero"]["difference"], other["one/unigram"]["difference"]) == (-12.0, None)
 
@@ -104,8 +113,18 @@ def test_scores_on_other_sentences_or_of_a_beam_that_they_chose_have_no_differen
     }
     (note,) = [note for note in found.notes if "Not compared" in note]
     assert "one/unigram, test, bleu, because the texts differ" in note
-    assert "one/single, test, bleu, because some models were selected on the text on which they are scored" in note
+    assert (
+        "one/single, rate 1, test, bleu, because some models were selected on the text on which they are scored" in note
+    )
     assert "later" not in note and "zero" not in note
+
+
+def test_the_scores_of_a_model_are_sorted_by_test_set(started: Study, tmp_path: Path) -> None:
+    rows = read_frame(started.tables["measurements"], MEASUREMENTS, metric=["bleu"]).to_dicts()
+    rows += [{**row, "task": "earlier"} for row in rows if row["model"] == "one/zero"]
+    write_rows(tmp_path / "measurements.parquet", MEASUREMENTS, rows)
+    found = starts.ANALYSIS.run(starts.StartsSettings(), started).rows
+    assert [row["task"] for row in found if row["model"] == "one/zero"] == ["earlier", "test"]
 
 
 def test_a_start_that_no_experiment_has_is_refused_with_the_nearest(started: Study) -> None:

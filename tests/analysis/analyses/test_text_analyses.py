@@ -146,7 +146,9 @@ def test_table_6_has_every_size_with_ratio_and_esms_and_marks_the_choice(tmp_pat
         ["byte bpe", "pre-trained", "1.32", "-", "-", "0.1547", "-"],
         ["unigram", "9,000", "1.25", "-", "0.0100", "-", "0.1000"],
     ]
-    assert [row.cells[1].bold for row in found.tables[0].rows] == [False, True, False, True]
+    for column in (0, 1):
+        assert [row.cells[column].bold for row in found.tables[0].rows] == [False, True, False, True]
+    assert sum("The selected tokenizer" in note for note in found.notes) == 1
     assert "The selected tokenizer: byte bpe with 19,000 entries." in found.notes[0]
 
 

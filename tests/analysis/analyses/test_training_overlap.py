@@ -61,7 +61,10 @@ def test_sentences_count_where_they_stand_in_lines_of_the_training_text(tmp_path
     assert found.rows == [{"experiment": "mine", "suite": "own", "pairs": 7, "good": 5, "bad": 2, "good_alone": 4}]
     (row,) = found.tables[0].rows
     assert [str(cell) for cell in row.cells] == ["own", "7", "5 (71.4 %)", "2 (28.6 %)", "4 (57.1 %)"]
-    # A study has a row for the corpus of each experiment.
+    # A study has a row for the corpus of each experiment, even if experiments have the same corpus.
+    tables["corpus/tiny"] = tables["corpus/mine"]
+    same = ANALYSIS.run(TrainingOverlapSettings(), Study("both", (SeededRun.from_seed("ltg", 1),), tables=tables))
+    assert [row.cells[:2] for row in same.tables[0].rows] == [["mine", "own"], ["tiny", "own"]]
     tables["corpus/tiny"] = tmp_path / "small/manifest.json"
     both = ANALYSIS.run(TrainingOverlapSettings(), Study("both", (SeededRun.from_seed("ltg", 1),), tables=tables))
     assert [(row["experiment"], row["good"]) for row in both.rows] == [("mine", 5), ("tiny", 1)]
