@@ -1,6 +1,7 @@
 """Tables of reading times and the data frames of their regressions, against rows and sums by hand."""
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,13 @@ from measured_rows import replaced
 
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.evaluation import Evaluated
+from hatchery.evaluation.reading_times import measure
 from hatchery.evaluation.reading_times.measure import deviation_of_sum, fit_responses
 from hatchery.evaluation.reading_times.measurements import gain_rows, item_words
 from hatchery.evaluation.reading_times.predictors import regression_frame, regression_of
 from hatchery.evaluation.reading_times.settings import ReadingTableSettings
 from hatchery.evaluation.reading_times.table import ReadTable, read_table, zipf
+from hatchery.evaluation.settings import EvaluationRuntime
 from hatchery.typed import build
 
 MECO = {
@@ -221,13 +224,66 @@ def test_the_gain_of_linear_regressions_is_the_closed_form_of_rows_by_hand(make_
     assert row["gain_nats"] == pytest.approx(whole - without, abs=1e-8)
     assert facts["left_out"]["without_previous_words"] == 3 * (24 - 9)
     # Estimates are per sample standard deviation of a predictor, so they depend on the scaling.
-    known = np.linalg.lstsq(np.column_stack([np.ones(len(outcome)), design]), outcome, rcond=None)[0]
-    assert coefficients.filter(regression="with")["estimate"][:-1].to_list() == pytest.approx(known.tolist(), rel=1e-7)
+    for kind, columns in (("with", design), ("without", design[:, 3:])):
+        predictors = np.column_stack([np.ones(len(outcome)), columns])
+        known = np.linalg.lstsq(predictors, outcome, rcond=None)[0]
+        variance = np.square(outcome - predictors @ known).mean()
+        errors = np.sqrt(np.square(np.linalg.pinv(predictors)).sum(axis=1) * variance)
+        rows = coefficients.filter(regression=kind)
+        assert rows["estimate"][:-1].to_list() == pytest.approx(known.tolist(), rel=1e-7)
+        assert rows["standard_error"][:-1].to_list() == pytest.approx(errors.tolist(), rel=1e-6)
+        assert rows["random_deviation"].to_list() == [None] * len(known) + [pytest.approx(math.sqrt(variance))]
     of_full = coefficients.filter(regression="with")["term"].to_list()
     assert of_full == [
         *("intercept", "surprisal", "surprisal_1p", "surprisal_2p", "wordnum"),
         *("length", "length_1p", "length_2p", "freq", "freq_1p", "freq_2p", "residual"),
     ]
+
+
+def test_a_result_counts_words_texts_and_rows_and_notes_report_omitted_rows(make_source, monkeypatch, capsys) -> None:
+    places = [("1", place) for place in range(1, 9)] + [("2", place) for place in range(1, 5)]
+    lines = [
+        f"p{reader},{item},{place},{'w' * (place % 3 + 1)},{place * place % 7 + reader},{place % 5 + 1},4,5"
+        for reader in range(3)
+        for item, place in places
+    ]
+    lines += ["p0,1,2,other,1,1,4,5", "p1,1,2,other,1,1,4,5", "p0,1,9,,1,1,4,5"]
+    content = "\n".join(["participant,item,position,word,one,two,flat,even", *lines]) + "\n"
+    keys = {"predictors": {"length": 0, "flat": 0, "even": 0}, "spillover": 0, "random_effects": "intercepts"}
+    settings = settings_of(**keys, response=["one", "two"], of_model=["surprisal", "entropy"])
+    table = read_table(make_source({"a.csv": content}), settings)
+    # The first word has no surprisal. The mean of the other words' surprisals is 100 nats.
+    nats = [None, *(100.0 + (index % 2 or -1) * index // 2 for index in range(2, 12)), 101.0]
+    mean = sum(filter(None, nats)) / 11
+    entropies = [math.cos(index) for index in range(12)]
+
+    def words(model: Any, passages: Any, *_: Any, times: float = 1.0) -> pl.DataFrame:
+        made = words_of(table, surprisal_of).with_columns(entropy=pl.Series(entropies), tokens=pl.lit(1))
+        return made.with_columns(surprisal=pl.Series(nats) * times)
+
+    monkeypatch.setattr(measure, "passage_words", words)
+    model: Any = SimpleNamespace(architecture="masked", predicted_before=0)
+    found = measure.score(model, table, settings, EvaluationRuntime())
+    assert found.facts == {
+        **{"words": 12, "items": 2, "scored_words": 11, "perplexity_of_words": pytest.approx(math.exp(mean))},
+        **{"rows": 36, "architecture": "masked", "scoring": "pll"},
+        "left_out": {"without_word": 1, "other_word": 2, "without_previous_words": 0},
+        "constant_predictors": ["flat", "even"],
+    }
+    assert capsys.readouterr().err.splitlines() == [
+        "note: 2 rows are omitted, because the text has another word at the position of the row",
+        "note: 1 rows are omitted, because they have no word or no position",
+        "note: predictors that are equal in all rows are omitted: flat, even",
+    ]
+    assert found.tables["words.parquet"]["entropy_nats"].to_list() == entropies
+    coefficients = found.tables["coefficients.csv"].filter(response="two")
+    # Of the terms, only the intercept is random.
+    assert coefficients.filter(regression="with").select("term", pl.col("random_deviation").is_null()).rows() == [
+        *(("intercept", False), ("surprisal", True), ("entropy", True), ("length", True), ("residual", False))
+    ]
+    assert coefficients.filter(regression="without")["term"].to_list() == ["intercept", "length", "residual"]
+    monkeypatch.setattr(measure, "passage_words", lambda *given: words(*given, times=10))
+    assert measure.score(model, table, settings, EvaluationRuntime()).facts["perplexity_of_words"] is None
 
 
 def test_the_value_of_a_previous_word_is_that_of_its_first_row(make_source) -> None:
