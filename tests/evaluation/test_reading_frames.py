@@ -10,13 +10,14 @@ import pytest
 from measured_rows import replaced
 
 from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.basis import differing
 from hatchery.evaluation.evaluation import Evaluated
 from hatchery.evaluation.reading_times import measure
 from hatchery.evaluation.reading_times.measure import deviation_of_sum, fit_responses
 from hatchery.evaluation.reading_times.measurements import gain_rows, item_words
 from hatchery.evaluation.reading_times.predictors import regression_frame, regression_of
 from hatchery.evaluation.reading_times.settings import ReadingTableSettings
-from hatchery.evaluation.reading_times.table import ReadTable, read_table, zipf
+from hatchery.evaluation.reading_times.table import ReadTable, read_table, table_files, zipf
 from hatchery.evaluation.settings import EvaluationRuntime
 from hatchery.typed import build
 
@@ -287,15 +288,17 @@ def test_a_result_counts_words_texts_and_rows_and_notes_report_omitted_rows(make
 
 
 def test_the_value_of_a_previous_word_is_that_of_its_first_row(make_source) -> None:
-    content = "participant,item,position,word,rt,seen\n" + "".join(
-        f"{reader},1,{place},w,{place},{10 * place + shift}\n"
+    content = "participant,item,position,word,rt,seen,length\n" + "".join(
+        f"{reader},1,{place},w,{place},{10 * place + shift},{40 + place}\n"
         for reader, shift in (("a", 1), ("b", 2))
         for place in (1, 2)
     )
-    settings = settings_of(predictors={"seen": 1}, spillover=0)
+    settings = settings_of(predictors={"seen": 1, "length": 1}, spillover=0)
     table = read_table(make_source({"a.csv": content}), settings)
     frame = regression_frame(table, words_of(table, surprisal_of), settings)
     assert frame.select("participant", "seen", "seen_1p").rows() == [("a", 21.0, 11.0), ("b", 22.0, 11.0)]
+    # A column `length` of the table replaces the number of characters.
+    assert frame.select("length", "length_1p").rows() == [(42.0, 41.0)] * 2
 
 
 def test_the_position_of_a_word_is_a_predictor(make_source) -> None:
@@ -351,11 +354,42 @@ def test_too_few_rows_are_an_error_and_one_more_is_enough(make_source) -> None:
         regression_of(regression_frame(short, words_of(short, surprisal_of), settings), "rt", settings)
     data = regression_of(regression_frame(enough, words_of(enough, surprisal_of), settings), "rt", settings)
     assert len(data.outcome) == 3
+    equal = pl.DataFrame({"item": ["1"] * 4, "rt": [7.0] * 4, "surprisal": [1.0, 2.0, 3.0, 5.0]})
+    with pytest.raises(EvaluationError, match=r"rt: got 4 rows .* expected at least 3, with different responses"):
+        regression_of(equal, "rt", settings)
+
+
+def test_predictors_are_scaled_over_known_values_and_only_constant_ones_are_omitted() -> None:
+    keys = {"predictors": {"freq": 0, "sum": 0, "year": 0}, "participant": None, "random_effects": "none"}
+    frame = pl.DataFrame(
+        {
+            "item": ["b", "a", "b", "a", "c", "b", "a", "c"],
+            "rt": [5.0, 1.0, 4.0, 2.0, 8.0, 7.0, 3.0, None],
+            "surprisal": [0.0, 2.0, 1.0, 1.0, 2.0, 1.0, 0.0, 1.0],
+            "freq": [1.0, math.nan, 3.0, 5.0, 1.0, 3.0, 3.0, 5.0],
+            # Sums of equal numbers in different orders differ by rounding.
+            "sum": [0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1] * 4,
+            "year": [2000.0, 2001.0, 2002.0, 2001.0] * 2,
+        }
+    )
+    data = regression_of(frame, "rt", settings_of(**keys, spillover=0))
+    assert data.constant == ["sum"] and list(data.predictors) == ["surprisal", "freq", "year"]
+    # The mean of the seven known frequencies is 3; the squared deviations are 4, 0, 4, 4, 0, 0 and 4. The rows without
+    # a frequency or a response are omitted after scaling.
+    assert data.predictors["freq"].tolist() == pytest.approx([one / (16 / 6) ** 0.5 for one in (-2, 0, 2, -2, 0, 0)])
+    assert data.outcome.tolist() == [5.0, 4.0, 2.0, 8.0, 7.0, 3.0]
+    assert data.groups.tolist() == [0, 0, 1, 2, 0, 1] and data.clusters == ["b", "a", "c"]
 
 
 def test_zipf_frequencies_have_the_published_formula(make_source) -> None:
     # (count + 1) / (words + types) * 1e9, in base 10.
     assert zipf(["The", "dog,", "unseen"], {"the": 9, "dog": 0, "a": 88}) == pytest.approx([8.0, 7.0, 7.0])
+    # Punctuation without a letter is looked up as it is.
+    assert zipf(["--", "The."], {"--": 9, "the": 99, "": 889}) == pytest.approx([7.0, 8.0])
+    # Quotation marks around a word do not count, and upper and lower case are folded: Groß and GROSS are one word.
+    assert zipf(["\u201cGroß\u201d", "GROSS"], {"gross": 9, "groß": 988}) == pytest.approx(
+        [7.0 + math.log10(1000 / 999)] * 2
+    )
     files = {
         "times.csv": "item,position,word,rt\n1,1,Dog!,3\n1,2,the,4\n1,3,x,5\n",
         "counts.tsv": "word\tcount\nthe\t5\nThe\t4\nx\t88\nX.\t0\n",
@@ -365,6 +399,35 @@ def test_zipf_frequencies_have_the_published_formula(make_source) -> None:
     table = read_table(make_source(files), settings)
     frame = regression_frame(table, words_of(table, surprisal_of), settings)
     assert frame["zipf"].to_list() == pytest.approx([math.log10(n / 99) + 9 for n in (1, 10, 89)])
+
+
+def test_names_are_equal_without_white_space_and_as_whole_numbers_and_words_are_cleaned(make_source, tmp_path) -> None:
+    made = pl.DataFrame(
+        {"participant": ["p", " p ", "q"], "item": [1.0, 1.0, 2.0], "position": [1, 2, 1], "rt": [3, 4, 5]}
+    ).with_columns(word=pl.Series(["the", "dog\u2019s", "x"]))
+    made.write_parquet(tmp_path / "made.parquet")
+    source = make_source({"a.parquet": (tmp_path / "made.parquet").read_bytes()})
+    plain, cleaned = (table_of(source, **keys) for keys in ({}, {"cleaning": "minimal"}))
+    assert plain.columns["participant"] == ["p", "p", "q"] and plain.columns["item"] == ["1", "1", "2"]
+    assert plain.passages[0].words == ("the", "dog\u2019s") and cleaned.passages[0].words == ("the", "dog's")
+
+
+def test_the_files_of_a_table_are_its_times_texts_and_frequencies(make_source) -> None:
+    files = {
+        "times.csv": "participant,item,position,word,rt\np,1,1,dog,3\n",
+        "texts.csv": "item,position,word\n1,1,dog\n1,two,cat\n",
+        "counts.csv": "word,count\ndog,5\ncat,many\n",
+        "other.csv": "",
+    }
+    source, named = make_source(files), {"files": "times.csv", "texts": "texts.csv", "frequencies": "counts.csv"}
+    assert table_files(source, settings_of(**named)) == ["times.csv", "texts.csv", "counts.csv"]
+    assert table_files(source, settings_of(files="times.csv", texts="*times.csv")) == ["times.csv"]
+    # Planning reads only the first rows.
+    assert read_table(source, settings_of(**named), lambda name: 1).frequencies == {"dog": 5}
+    with pytest.raises(EvaluationError, match=r"texts\.csv:3: position: got 'two', expected a number"):
+        table_of(source, **named)
+    with pytest.raises(EvaluationError, match=r"counts\.csv:3: count: got 'many', expected a number of occurrences"):
+        table_of(source, **named | {"texts": None})
 
 
 def test_the_deviation_of_a_gain_is_that_of_a_sum_over_readers() -> None:
@@ -389,7 +452,23 @@ def test_every_response_is_a_task_with_the_gain_per_row_of_its_own_regression(tm
     ]
 
 
+def test_gains_are_comparable_if_text_rows_scoring_and_rules_are_equal(tmp_path) -> None:
+    def basis_of(name: str, scoring: str = "pll", **settings: Any) -> str:
+        facts = {"scoring": scoring, "scored_words": 9, "perplexity_of_words": 5.5}
+        table = f"response,rows,gain_nats,gain_deviation_nats\nrt,{settings.pop('rows', 80)},1.0,0.4\n"
+        given = {"stage": "measure_reading_times", "scoring": "auto", "name": name, "spillover": 1, **settings}
+        made = replaced(tmp_path / name, "scores.csv", table, given, facts)
+        made.inputs["source"] = "ab" * 32
+        return gain_rows(Evaluated(made, made, name))[0]["basis"]
+
+    first = basis_of("first")
+    assert first == basis_of("second", stage_version=9) and first.startswith(f"text: {'ab' * 6}; items: 80; ")
+    assert set(differing([first, basis_of("third", spillover=2)])) == {"rules"}
+    assert differing([first, basis_of("fourth", scoring="left_to_right")]) == {"scoring": ["left_to_right", "pll"]}
+    assert differing([first, basis_of("fifth", rows=79)]) == {"items": ["79", "80"]}
+
+
 def test_surprisals_by_item_and_word_number_keep_the_first() -> None:
-    rows = [("3", 1.0, 0.5), ("3", 2.0, None), ("3", 1.0, 9.0), ("x", 12.0, 2.25)]
+    rows = [("3", 1.0, 0.5), ("3", 2.0, None), ("3", 1.0, 9.0), ("x", 12.0, 2.25), ("x", 12.5, 4.0), ("x", 2e6, 5.0)]
     words = pl.DataFrame(rows, schema=["item", "position", "surprisal_nats"], orient="row")
-    assert item_words(words) == {"3:1": 0.5, "x:12": 2.25}
+    assert item_words(words) == {"3:1": 0.5, "x:12": 2.25, "x:12.5": 4.0, "x:2000000": 5.0}

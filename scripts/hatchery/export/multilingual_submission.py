@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow.parquet as pq
 
 from hatchery.analysis.multilingual_scores import (
@@ -35,6 +36,7 @@ from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest, StageRun, read_manifest
 from hatchery.evaluation.minimal_pairs.items import BY_PAIR
+from hatchery.evaluation.reading_times.measurements import item_words
 from hatchery.export.multilingual_check import structure_problems
 from hatchery.export.settings import MultilingualSubmissionSettings
 from hatchery.rendering.escaping import markdown_text
@@ -177,12 +179,7 @@ def _words(manifest: Manifest) -> dict[str, float]:
     """Return the surprisals (nats) of the words of a MECO text by `item:word`. If a key occurs several times, the first
     surprisal is returned.
     """
-    found: dict[str, float] = {}
-    columns = ["item", "position", "surprisal_nats"]
-    for row in pq.read_table(manifest.file("words.parquet"), columns=columns).to_pylist():
-        if row["surprisal_nats"] is not None:
-            found.setdefault(f"{row['item']}:{row['position']:g}", row["surprisal_nats"])
-    return found
+    return item_words(pl.read_parquet(manifest.file("words.parquet")))
 
 
 def _gain(manifest: Manifest) -> float:

@@ -17,6 +17,7 @@ from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineModel
 from hatchery.evaluation.baselines.loading import BaselineTokenizer
 from hatchery.evaluation.evaluation import Evaluated
+from hatchery.evaluation.reading_times import passages as passages_module
 from hatchery.evaluation.reading_times.passages import passage_words
 from hatchery.evaluation.reading_times.settings import ReadingTableSettings
 from hatchery.evaluation.reading_times.table import Passage
@@ -110,9 +111,31 @@ def test_a_word_of_a_long_text_is_read_after_as_many_tokens_as_the_window_holds(
 
 def test_a_word_longer_than_the_window_is_scored_whole(causal) -> None:
     tokenizer, network = causal
-    found = words_of(asked(tokenizer, network), {"1": ["a", "b" * 100, "c"]}, window_margin=8)
+    words = ["a", "b" * 100, "c"]
+    found = words_of(asked(tokenizer, network), {"1": words}, window_margin=8)
     assert found["tokens"].to_list() == [1, 101, 2]
-    assert all(value > 0 for value in found["surprisal"])
+    # The window holds 64 - 8 tokens. Each part of the word has half of this number, and the other half is context.
+    ids = [token for piece in pieces(tokenizer, words) for token in piece]
+    expected = 0.0
+    for start in range(1, 102, 28):
+        end = min(start + 28, 102)
+        begin = max(0, end - 56)
+        logs = log_probabilities(network, [tokenizer.bos_token_id, *ids[begin:end]])
+        expected -= sum(logs[at - begin, ids[at]] for at in range(start, end))
+    assert found["surprisal"][1] == pytest.approx(expected, rel=1e-5)
+    assert len(words_of(asked(tokenizer, network), {"1": words}, window_margin=62)) == 3
+    message = "window_margin: got 63, expected at most 62: the model reads at most 64 tokens"
+    with pytest.raises(ConfigError, match=message):
+        words_of(asked(tokenizer, network), {"1": words}, window_margin=63)
+
+
+def test_many_passages_are_scored_in_parts(causal, monkeypatch) -> None:
+    texts = {str(number): ["a", "b" * number] for number in range(1, 6)}
+    whole = words_of(asked(*causal), texts)
+    monkeypatch.setattr(passages_module, "PASSAGES_AT_ONCE", 2)
+    parts = words_of(asked(*causal), texts)
+    assert parts["item"].to_list() == [item for item in texts for _ in range(2)]
+    assert parts["surprisal"].to_list() == pytest.approx(whole["surprisal"].to_list(), rel=1e-5)
 
 
 def test_without_a_token_that_begins_texts_the_first_token_counts_0(causal) -> None:
@@ -127,8 +150,10 @@ def test_without_a_token_that_begins_texts_the_first_token_counts_0(causal) -> N
     assert one["surprisal"].to_list() == [0.0]
 
 
-def test_the_entropy_is_that_of_the_first_token_of_a_word(causal) -> None:
+def test_the_entropy_is_that_of_the_first_token_of_a_word(causal, monkeypatch) -> None:
     tokenizer, network = causal
+    # The distributions of two positions are computed at once.
+    monkeypatch.setattr(passages_module, "LOGITS_AT_ONCE", 2 * len(tokenizer))
     found = words_of(asked(tokenizer, network), {"1": READ["en"]}, of_model=["surprisal", "entropy"])
     its = pieces(tokenizer, READ["en"])
     logs = log_probabilities(network, [tokenizer.bos_token_id, *(token for piece in its for token in piece)])
@@ -138,14 +163,17 @@ def test_the_entropy_is_that_of_the_first_token_of_a_word(causal) -> None:
     assert all(0 < value < math.log(logs.shape[1]) for value in expected)
 
 
-def test_corrected_boundaries_move_the_end_of_a_word_into_the_word(causal) -> None:
+@pytest.mark.parametrize("blank", [False, True])
+def test_corrected_boundaries_move_the_end_of_a_word_into_the_word(causal, blank) -> None:
     """p(word) = p(tokens) p(blank or end after it) / p(blank or end before it) (Pimentel and Meister, 2024)."""
     tokenizer, network = causal
-    found = words_of(asked(tokenizer, network), {"1": READ["en"]}, word_boundaries="corrected")
+    model = asked(tokenizer, network)
+    model.leading_blank = blank
+    found = words_of(model, {"1": READ["en"]}, word_boundaries="corrected")
     vocabulary = tokenizer.get_vocab()
     ends = [number for token, number in vocabulary.items() if token[0] in "ĠĊĉ" or token in SPECIAL]
     assert len(ends) == 3 + 5
-    its = pieces(tokenizer, READ["en"])
+    its = pieces(tokenizer, [" " * blank + READ["en"][0], *READ["en"][1:]])
     ids = [token for piece in its for token in piece]
     logs = log_probabilities(network, [tokenizer.bos_token_id, *ids])
     after = [math.log(np.exp(logs[place, ends]).sum()) for place in range(len(logs))]
@@ -153,8 +181,8 @@ def test_corrected_boundaries_move_the_end_of_a_word_into_the_word(causal) -> No
     for number, (value, piece) in enumerate(zip(found["surprisal"], its, strict=True)):
         end = start + len(piece)
         nats = -sum(logs[place, ids[place]] for place in range(start, end))
-        # No space precedes the first word.
-        expected = nats - after[end] + (after[start] if number else 0.0)
+        # Without a leading space, the first word does not begin with a boundary.
+        expected = nats - after[end] + (after[start] if number or blank else 0.0)
         assert value == pytest.approx(expected, rel=1e-5)
         start = end
 
@@ -169,6 +197,19 @@ def test_masked_models_have_surprisals_and_no_entropy(keys) -> None:
         words_of(model, {"1": ["the", "dog"]}, **keys)
     with pytest.raises(EvaluationError, match="item 1: becomes 40 tokens, expected at most 30 for a masked model"):
         words_of(model, {"1": ["dog"] * 40})
+
+
+def test_later_pieces_of_a_word_are_masked_if_scoring_within_words() -> None:
+    tokenizer, network = build_model("bert")
+    found = words_of(asked(tokenizer, network, "masked"), {"1": ["dog", "unhappily"]}, scoring="pll_within_word_l2r")
+    ids = tokenizer("dog unhappily")["input_ids"]
+    assert len(ids) == 2 + 1 + 3
+    expected = 0.0
+    for at in (2, 3, 4):
+        masked = torch.tensor([[*ids[:at], *[tokenizer.mask_token_id] * (5 - at), ids[5]]])
+        with torch.no_grad():
+            expected -= float(network(masked).logits[0, at].log_softmax(-1)[ids[at]])
+    assert found["surprisal"][1] == pytest.approx(expected, rel=1e-5)
 
 
 def frame(readers: int = 5) -> pl.DataFrame:

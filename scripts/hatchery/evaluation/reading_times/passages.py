@@ -109,11 +109,12 @@ def _words_of(
     encodings = model.tokenizer.backend.encode_batch(texts, add_special_tokens=False)
     of_tokens = [np.array(words.of_tokens(one.offsets)) for words, one in zip(joined, encodings, strict=True)]
     framing = max(settings.window_margin, len(model.frame.before) + len(model.frame.after))
-    longest = (model.longest_input or LONGEST_INPUT_TOKENS) - framing
+    most = model.longest_input or LONGEST_INPUT_TOKENS
+    longest = most - framing
     if longest < 2:
         raise ConfigError(
-            f"window_margin: got {settings.window_margin}, expected less than the model's maximum number "
-            "of input tokens"
+            f"window_margin: got {settings.window_margin}, expected at most {most - 2}: the model reads at most {most} "
+            "tokens"
         )
     windows = []
     for number, (sentence, owners) in enumerate(zip(encoded, of_tokens, strict=True)):
