@@ -38,6 +38,8 @@ PAIRS = [
     ("The dogs near the house sleep .", "The dogs near sleep the house .", "order"),
 ]
 TEXTS = ["The old dogs sleep .", "She likes a cat near the house ."]
+MARKED = [f"[TAB] {text}" if index % 3 else text for index, text in enumerate(documents(12))]
+"""Documents, some of which contain a marker of document structure, which is one token."""
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "babylm_2026"
 MODELS = ("masked", "causal", "hybrid", "bert", "gpt2", "t5")
 
@@ -183,15 +185,15 @@ def test_a_module_of_ours_in_memory_has_the_numbers_of_its_folder(made):
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
-    return Text(tmp_path_factory.mktemp("text"), 300, {"train": documents(20), "dev": documents(12)})
+    return Text(tmp_path_factory.mktemp("text"), 300, {"train": documents(20), "dev": MARKED})
 
 
-def perplexity_model(folder, text, small_model, task):
+def perplexity_model(folder, text, small_model, task, segments="documents"):
     from hatchery.artifacts.manifests import stage_run
     from hatchery.modeling.store import save_model
 
     size = int(read_manifest(text.tokens).measures["vocabulary_size"])
-    settings = {"stage": "pretrain", "stage_version": 1, "objective": {"task": task, "segments": "documents"}}
+    settings = {"stage": "pretrain", "stage_version": 1, "objective": {"task": task, "segments": segments}}
     with stage_run(folder / "manifest.json", settings, {"tokenizer": text.tokenizer}) as run:
         for path in save_model(folder, small_model(size, task == "causal")):
             run.add_output(path)
@@ -203,15 +205,22 @@ def perplexity_model(folder, text, small_model, task):
 @pytest.mark.parametrize("task", ["masked", "causal", "hybrid"])
 def test_perplexity_of_texts_is_that_of_the_stage_on_their_tokens(task, text, small_model, tmp_path):
     model = perplexity_model(tmp_path / "model", text, small_model, task)
+    with pytest.raises(
+        hatchery.HatcheryError, match=r"frequency_bin_nats: got 0\.5, expected null without token shards"
+    ):
+        hatchery.evaluate(model, "perplexity", MARKED, frequency_bin_nats=0.5)
+    other = Text(tmp_path / "other", 280, {"train": documents(20), "dev": documents(3)})
+    with pytest.raises(hatchery.HatcheryError, match="the shards were encoded with another tokenizer than the model"):
+        hatchery.evaluate(model, "perplexity", other.tokens.parent, sequence_length=24)
     asked = {"splits": ["dev"], "sequence_length": 24, "pseudo_perplexity_sentences": 3 * (task == "masked")}
     expected = staged(measure_perplexity, tmp_path / "out", model, asked, tokens=text.tokens)
     table = pl.read_csv(expected.file("perplexity.csv"))
-    for data in (documents(12), pl.DataFrame({"text": documents(12)}), text.corpus.parent, text.tokens.parent):
+    for data in ([*MARKED, " \n"], pl.DataFrame({"text": MARKED}), text.corpus.parent, text.tokens.parent):
         found = hatchery.evaluate(model, "perplexity", data, **asked)
         assert found.tables["perplexity.csv"].to_dicts() == table.to_dicts()
         assert found.facts == expected.measures
     # Without the key `splits`, a corpus is measured on `dev`, and other texts are the split `test`.
-    for data, split in ((text.corpus.parent, "dev"), (documents(12), "test")):
+    for data, split in ((text.corpus.parent, "dev"), (MARKED, "test")):
         found = hatchery.evaluate(model, "perplexity", data, sequence_length=24)
         assert found.tables["perplexity.csv"].select("split", "loss_nats").rows() == [(split, table["loss_nats"][0])]
 
@@ -247,7 +256,7 @@ def test_perplexity_of_a_model_of_others_is_that_of_the_stage(name, made, text, 
     assert pl.read_csv(expected.file("frequency.csv")).is_empty()
     rows = {row["metric"] for row in perplexity_rows(Evaluated(expected, read_manifest(made(name))))}
     assert {"perplexity", "loss_nats"} <= rows
-    for data in (documents(12), text.corpus.parent):
+    for data in (MARKED, text.corpus.parent):
         found = hatchery.evaluate(made(name), "perplexity", data, **asked)
         assert found.tables["perplexity.csv"].to_dicts() == pl.read_csv(expected.file("perplexity.csv")).to_dicts()
 
@@ -272,6 +281,18 @@ def test_surprisals_are_those_of_the_stage_and_a_table_keeps_its_columns_with_th
     rows = pl.DataFrame([(i, w) for i, text in enumerate(TEXTS) for w in text.split()], schema=["i", "w"], orient="row")
     each = hatchery.surprisals(made(name), rows, column="w", text="i")
     assert each["surprisal"].to_list() == words["surprisal"].to_list() and each["i"].to_list() == rows["i"].to_list()
+
+
+def test_words_in_memory_are_ordered_by_a_column_and_only_blank_cells_are_missing(made, capsys):
+    cells = [("a", 3, "sleep"), ("b", 1, "NA"), ("a", 1, "The"), ("a", 2, "dogs"), ("b", 2, " ")]
+    rows = pl.DataFrame(cells, schema=["i", "place", "w"], orient="row")
+    found = hatchery.surprisals(made("gpt2"), rows, column="w", text="i", order="place")
+    assert found["word"].to_list() == ["The", "dogs", "sleep", "NA"] and found["i"].to_list() == ["a", "a", "a", "b"]
+    expected = hatchery.surprisals(made("gpt2"), ["The dogs sleep", "NA"])["surprisal"].to_list()
+    assert found["surprisal"].to_list() == pytest.approx(expected, rel=1e-5)
+    assert "note: 1 cell is missing (empty, ...) and not scored, the first in " in capsys.readouterr().err
+    hatchery.surprisals(made("gpt2"), ["no\u2014yes"])
+    assert "note: words have characters without a token in the model's vocabulary" in capsys.readouterr().err
 
 
 def test_reading_times_have_the_numbers_of_the_stage(made, make_source, tmp_path):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from baseline_cases import imported
+from scipy.stats import pearsonr
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import EvaluationError, SourceError
@@ -241,7 +242,11 @@ def test_the_stage_writes_what_the_server_takes(name, tmp_path):
     for key in ("pred", "prev_pred"):
         numbers = ([one[key] for one in rows] for rows in (ours, expected))
         np.testing.assert_allclose(*numbers, atol=1e-5, rtol=1e-6)
-    rows = reading_rows(Evaluated(read_manifest(output), read_manifest(model)))
+    made = read_manifest(output)
+    assert made.measures == {"words": len(read_words()), "architecture": ARCHITECTURES[name]}
+    rows = reading_rows(Evaluated(made, read_manifest(model)))
+    assert {(row["items"], row["blind_guess"], row["metric"]) for row in rows} == {(43, 0.0, "gain_percent")}
+    assert {row["task"] for row in rows if row["level"] == "paradigm"} == set(EYE_TRACKING)
     assert {row["task"]: row["level"] for row in rows}["self_paced"] == "average" and len(rows) == 7
     fractions = json.loads((theirs / "unrounded_fractions.json").read_text())
     for task, key in (("eye_tracking", "rt"), ("self_paced", "spr")):
@@ -259,6 +264,8 @@ def test_ages_beyond_what_was_measured_are_unknown():
 
     ages = {middle: child_age(shares(middle)) for middle in (14.0, 16.5, 23.0, 29.5, 32.0)}
     assert ages[14.0] is ages[32.0] is None
+    # Two known shares are too few for a curve.
+    assert child_age({16.0: math.nan, 17.0: 0.4, 18.0: 0.6}) is None
     assert {middle: age for middle, age in ages.items() if age} == pytest.approx(
         {16.5: 16.5, 23: 23, 29.5: 29.5}, abs=0.05
     )
@@ -333,7 +340,13 @@ def test_the_stage_of_acquisition_asks_every_checkpoint(tmp_path, monkeypatch):
         ages = np.array(
             [[float(one["child_months"]), float(one["model_log10_words"])] for one in csv.DictReader(lines)]
         )
+    # Children's ages are in months, and the model's ages are logarithms of numbers of words.
+    assert ((ages[:, 0] >= 16) & (ages[:, 0] <= 30)).all() and ((ages[:, 1] >= 6) & (ages[:, 1] <= 8.1)).all()
+    facts = read_manifest(output).measures
+    assert (facts["checkpoints"], facts["edition"], facts["words"]) == (3, 2026, len(ages))
+    assert ours["metadata"] == {"use_bos_only": False, "total_steps": 3, "completed_steps": 3}
     r = np.corrcoef(ages.T)[0, 1]
+    assert facts["asked_words"] == len(learnt) and facts["p"] == pytest.approx(float(pearsonr(*ages.T).pvalue))
     # t of a correlation. Beyond these limits are 10 % of Student's distribution with n - 2 degrees of freedom.
     t, limit = r * math.sqrt((len(ages) - 2) / (1 - r**2)), {3: 6.31, 4: 2.92, 5: 2.35, 6: 2.13, 7: 2.02}[len(ages)]
     assert row["value"] == pytest.approx(100 * r if abs(t) > limit else 0) and row["items"] == len(ages)

@@ -16,6 +16,8 @@ from first_looks import first_problem, notes_of
 
 from hatchery.evaluation.runtime import load_sentence_model
 from hatchery.evaluation.surprisal import words
+from hatchery.evaluation.surprisal.measure_texts import as_text
+from hatchery.evaluation.surprisal.measurements import own_columns
 from hatchery.evaluation.surprisal.settings import SurprisalSettings
 from hatchery.evaluation.surprisal.words import word_surprisals
 from hatchery.typed import build
@@ -124,13 +126,18 @@ def test_missing_cells_are_counted_and_never_text(make_source, manifest_of, tmp_
     assert table["line"].to_list() == ([3] * 2 + [7] * 3 if name == "a.csv" else [2] * 2 + [6] * 3)
     messages = capsys.readouterr().err
     (note,) = notes_of(build(SurprisalSettings, {"column": "s"}), source.root)
-    assert note in messages and note.startswith("4 cells are missing (empty, NA,"), "in the plan and in the job"
+    assert f"note: mine: {note}\n" in messages, "in the plan and in the job"
+    first = {"a.csv": "a.csv:2", "a.jsonl": "a.jsonl:1"}[name]
+    assert note.startswith(f"4 cells are missing (empty, NA, N/A, #N/A...) and not scored, the first in {first}; ")
     kept = measured(source, manifest_of("gpt2"), tmp_path / "kept", column="s", missing=[])
     # Null, NaN and empty cells are missing with any value of `missing`.
     assert kept.measures["missing"] == (3 if name == "a.jsonl" else 1)
 
 
 def test_a_column_that_looks_like_words_is_noted(make_source):
+    for count, noted in ((4, 0), (5, 1)):
+        few = make_source({"a.csv": "word\n" + "dog\n" * count})
+        assert len(notes_of(build(SurprisalSettings, {"column": "word"}), few.root)) == noted
     source = make_source({"a.csv": "item;word\n" + "".join(f"1;w{number}\n" for number in range(9)) + "1;New York\n"})
     (note,) = notes_of(build(SurprisalSettings, {"column": "word"}), source.root)
     assert "9 of 10 texts in the column 'word' are one word" in note and "`text: item`" in note
@@ -146,6 +153,7 @@ def test_characters_without_a_token_are_noted_and_cleaning_makes_them_plain(make
     assert raw.measures["rare_characters"] == {"\u00a0": 1, "é": 1, "—": 1, "’": 1, "“": 1, "”": 1}
     assert raw.measures["words_in_bytes"] == 5
     messages = capsys.readouterr().err
+    assert "note: mine: words have characters without a token" in messages
     assert "’ U+2019 in 1" in messages and "U+00A0 in 1" in messages and "`cleaning: minimal or full`" in messages
     for way, texts in {
         "minimal": ['the dog\'s "house" \u00a0sleeps', "no—yes été"],
@@ -155,9 +163,24 @@ def test_characters_without_a_token_are_noted_and_cleaning_makes_them_plain(make
         found = pl.read_parquet(made.file("surprisal.parquet"))
         model = load_sentence_model(manifest_of("gpt2"), CPU)
         assert found["surprisal"].to_list() == word_surprisals(model, texts)["surprisal"].to_list()
+    # A rare character counts in each of its words, also if a word is repeated.
+    repeated = make_source({"b.txt": "été été é\nété\n"})
+    twice = measured(repeated, manifest_of("gpt2"), tmp_path / "twice", files="b.txt")
+    assert twice.measures["rare_characters"] == {"é": 4}
     # A character that is not in WordPiece's vocabulary is unknown; WordPiece has no byte tokens.
     unknown = word_surprisals(load_sentence_model(manifest_of("bert"), CPU), ["the 黒"])
     assert unknown.select("unknown", "in_bytes").rows() == [(False, False), (True, False)]
+
+
+def test_cells_of_other_columns_are_text_and_nothing_where_they_are_missing():
+    cells = [True, ["é", 1], {"a": None}, math.nan, None, "", "NA", 5, 2.5]
+    assert [as_text(cell) for cell in cells] == ["true", '["é", 1]', '{"a": null}', None, None, None, "NA", "5", "2.5"]
+
+
+def test_columns_called_as_ours_get_distinct_names():
+    assert own_columns(["word", "own_word", "model", "more", ""]) == {
+        **{"word": "own_word", "own_word": "own_own_word", "model": "own_model", "more": "more", "": "own_rows"}
+    }
 
 
 def test_chunks_of_texts_give_the_numbers_of_the_whole(make_source, manifest_of, tmp_path, monkeypatch):

@@ -16,6 +16,7 @@ from hatchery.evaluation.evaluation import Evaluated
 from hatchery.evaluation.first_rows import check_registered
 from hatchery.evaluation.runtime import load_sentence_model
 from hatchery.evaluation.stages.measure_surprisal import rows_of_words
+from hatchery.evaluation.surprisal import words as words_module
 from hatchery.evaluation.surprisal.measure_texts import rare_characters_note
 from hatchery.evaluation.surprisal.settings import SurprisalSettings
 from hatchery.evaluation.surprisal.words import SCHEMA, word_surprisals
@@ -71,6 +72,38 @@ def test_the_mean_and_the_words_of_the_text_that_is_drawn_are_rows_of_the_tables
         ("mine/03/house", "word"),
     ]
     assert [row["value"] for row in rows[1:]] == words["surprisal"].to_list()[1:]
+    assert ["items: 4" in rows[0]["basis"], *("items: 1;" in row["basis"] for row in rows[1:])] == [True] * 4
+
+
+def test_a_figure_shows_the_first_forty_words_and_a_word_without_a_token_is_no_row(make_source, manifest_of, tmp_path):
+    model = read_manifest(manifest_of("bert"))
+    forty = [f"mine/{place + 1:02d}/w{place:02d}" for place in range(40)]
+    # With a leading blank, the first word has four tokens of one byte. The tokens of the other text are un ##happ
+    # ##ily, so no token begins in its second word.
+    for content, name, blank, tasks, items, tokens in (
+        ("|".join(f"w{place:02d}" for place in range(45)), "gpt2", True, forty, 45, 4),
+        ("unha|pp|ily", "bert", False, ["mine/01/unha", "mine/03/ily"], 2, 2),
+    ):
+        source = make_source({"a.txt": f"{content}\n"})
+        manifest = measured(source, manifest_of(name), tmp_path / name, separator="|", drawn=1, leading_blank=blank)
+        rows = rows_of_words(Evaluated(manifest, model, "mine"))
+        assert [row["task"] for row in rows[1:]] == tasks and rows[0]["items"] == items
+        assert pl.read_parquet(manifest.file("surprisal.parquet"))["tokens"][0] == tokens
+    for content, known in (("no\n", False), ("no\nyes\n", True)):
+        manifest = measured(make_source({"a.txt": content}), manifest_of("gpt2"), tmp_path / content[:-1], drawn=1)
+        (mean, *_) = rows_of_words(Evaluated(manifest, model, "mine"))
+        assert (mean["sampling_deviation"] is not None) is known
+
+
+def test_a_stage_scores_words_as_its_settings_ask(make_source, manifest_of, tmp_path):
+    source, way = make_source({"a.txt": "the dog\nunhappily\n"}), "pll_within_word_l2r"
+    manifest = measured(source, manifest_of("bert"), tmp_path / "out", scoring=way)
+    table = pl.read_parquet(manifest.file("surprisal.parquet"))
+    model = load_sentence_model(manifest_of("bert"), torch.device("cpu"))
+    expected, plain = (
+        word_surprisals(model, ["the dog", "unhappily"], scoring=asked)["surprisal"].to_list() for asked in (way, "pll")
+    )
+    assert table["surprisal"].to_list() == expected != plain and manifest.measures["scoring"] == way
 
 
 @pytest.mark.parametrize(
@@ -98,6 +131,7 @@ def test_the_mean_and_the_words_of_the_text_that_is_drawn_are_rows_of_the_tables
         ),
         ({"a.csv": "i|w\n"}, {"column": "w"}, r"a\.csv: the file contains no records"),
         ({"a.txt": " \n\n"}, {}, r"a\.txt: the file contains no text"),
+        ({"a.txt": "a dog\n", "b.txt": " \n\n"}, {}, r"b\.txt: the file contains no text"),
         ({"a.txt": "a\n|||\n"}, {"separator": "|"}, r"a\.txt:2: there is no word in '\|\|\|'"),
         ({"a.txt": "Käse\n".encode("latin-1")}, {}, r"a\.txt.*UTF-8"),
         (
@@ -122,8 +156,10 @@ def test_what_is_wrong_with_texts_is_one_line_before_the_training_and_in_the_job
     assert not (tmp_path / "out/manifest.json").exists()
 
 
-def test_texts_that_do_not_fit_the_model_or_the_settings_are_named(make_source, manifest_of, tmp_path):
+def test_texts_that_do_not_fit_the_model_or_the_settings_are_named(make_source, manifest_of, tmp_path, monkeypatch):
     source = make_source({"a.txt": "the dog\n" + "the dog sleep " * 20 + "\n"})
+    # The texts are in different chunks.
+    monkeypatch.setattr(words_module, "TEXTS_AT_ONCE", 1)
     with pytest.raises(EvaluationError, match=r"^a\.txt:2: becomes 60 tokens, expected at most 30 for a masked model"):
         measured(source, manifest_of("bert"), tmp_path / "out")
     with pytest.raises(EvaluationError, match="drawn: got 3, expected at most 2, the"):
@@ -133,13 +169,16 @@ def test_texts_that_do_not_fit_the_model_or_the_settings_are_named(make_source, 
 
 
 def test_rare_characters_are_named_from_the_most_frequent_on_and_the_others_counted() -> None:
-    rare = {"é": 1200, "я": 7, "ж": 7} | {chr(0x4E00 + number): 2 for number in range(7)}
+    rare = {"\u200b": 1200, "я": 7, "ж": 7} | {chr(0x4E00 + number): 2 for number in range(7)}
     note = rare_characters_note(rare)
     named = [
-        "é U+00E9 in 1,200",
+        # A character without a glyph is named only by its number.
+        "U+200B in 1,200",
         "ж U+0436 in 7",
         "я U+044F in 7",
         *(f"{chr(c)} U+{c:04X} in 2" for c in range(0x4E00, 0x4E05)),
     ]
     assert f"vocabulary ({', '.join(named)} and 2 more): " in note and "cleaning" not in note
+    del rare["\u4e06"]
+    assert f"({', '.join(named)} and 1 more): " in rare_characters_note(rare)
     assert "; if the model's corpus was cleaned, `cleaning: " in rare_characters_note({"\u2019": 3})

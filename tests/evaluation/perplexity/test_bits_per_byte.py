@@ -127,6 +127,7 @@ def test_bits_per_byte_of_ours_and_of_models_of_others(held_out: HeldOutText, tm
         rows = perplexity_rows(Evaluated(made, model, unigram_loss=lambda split: 3.0, **known))
         (row,) = [row for row in rows if row["metric"] == "bits_per_byte"]
         assert row["blind_guess"] == pytest.approx(1.5 * row["value"])
+        assert {(row["items"], row["level"], row["failed"]) for row in rows} == {(10, "split", "")}
         return row["value"]
 
     assert bits(tokens_per_byte={"dev": 7 / 15, "test": 1.0}.get) == pytest.approx(2 * 7 / 15 / math.log(2))

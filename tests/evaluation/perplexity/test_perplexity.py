@@ -29,6 +29,7 @@ from perplexity_cases import (
 )
 from stage_command import stage_command
 
+from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError
 from hatchery.evaluation.perplexity.scoring import batches, chosen_sequences, drawn_sentences
 from hatchery.evaluation.runtime import load_pretrained
@@ -77,6 +78,8 @@ def test_the_numbers_are_those_of_one_sequence_at_a_time_with_full_logits(
     assert float(row["loss_nats"]) == pytest.approx(loss, rel=1e-5)
     assert float(row["perplexity"]) == pytest.approx(math.exp(float(row["loss_nats"])))
     assert float(row["accuracy"]) == pytest.approx(right / labelled)
+    facts = read_manifest(tmp_path / "manifest.json").measures["dev"]
+    assert facts == {"sequences": int(row["sequences"]), "labelled_tokens": labelled}
 
 
 def test_compiled_layers_give_the_same_perplexity(
