@@ -132,6 +132,16 @@ def test_an_excerpt_begins_with_a_paragraph_and_ends_between_words() -> None:
     assert excerpt(text, 3, 200) == text
     # The last paragraph alone would be too short.
     assert excerpt(text, 2, 50).startswith("Second")
+    # The last paragraph has two characters, and exactly eight characters follow the start of the second paragraph.
+    assert excerpt("aaaa\n\nbbbb\n\ncc", 2, 8) == "bbbb\n\ncc"
+
+
+@pytest.mark.parametrize(
+    ("text", "characters", "shown"),
+    [("abcd\nefgh", 6, "abcd …"), ("abcd efgh", 6, "abcd …"), ("a bcdefghij", 8, "a bcdefg …"), ("abc\n", 4, "abc")],
+)
+def test_a_shown_text_ends_at_white_space_in_its_second_half(text: str, characters: int, shown: str) -> None:
+    assert shortened(text, characters) == shown
 
 
 @given(st.text(max_size=80), st.integers(min_value=20, max_value=60), st.integers(min_value=0))

@@ -19,13 +19,16 @@ from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.corpora.duplicates import HEADER
 from hatchery.rendering.hub_metadata import size_category
 from hatchery.sanitize import csv_text
+from hatchery.views.cards.content import vocabulary_section
 from hatchery.views.cards.measure_corpus import blocks
+from hatchery.views.cards.vocabulary import VocabularyFacts
 
 FILES = {"card.html", "card.md", "comparison.csv", "statistics.csv"}
 PUBLISHED = """paper,table,corpus,source,split,measure,value,unit,note
 P,Table 1,tiny,alpha,train,words,10,count,
 P,Table 1,tiny,total,total,subwords,30,count,by hand
 """
+RAW_SHA256 = "d7439bee24773bcbfa2d0a97947ee36227b10d1022b1a55847e928965bb6bfde"
 
 
 @pytest.fixture
@@ -123,6 +126,7 @@ def test_the_page_tells_terms_samples_and_what_was_left_out(card: Path, two_sour
     assert "alpha: a/1 (train)" in page
     assert "The cat sat .\nThe dog ran !</blockquote>" in page
     assert "alpha: too short" in page
+    assert "Subwords are the tokens" in page
     assert "Hm .</blockquote>" in page
     assert read_manifest(two_sources).digest in page
     markdown = (card / "card.md").read_text(encoding="utf-8")
@@ -135,6 +139,8 @@ def test_the_page_tells_terms_samples_and_what_was_left_out(card: Path, two_sour
     assert "| beta | 2 | 3 | 10 | 32 | 11 | 12 | 43.5 |" in markdown
     assert "| alpha | dev | 1 | 1 | 5 | 17 | 7 | 6 |" in markdown
     assert "| P Table 1 | alpha | train | words | 8 | 10 | -20.0 |" in markdown
+    assert "| P Table 1 | all | all | subwords | 27 | 30 | -10.0 | by hand |" in markdown
+    assert "| alpha | too short | 7 |" in markdown
     assert "| manifest of the tokens | " + read_manifest(card.parent / "tokens/manifest.json").digest in markdown
 
 
@@ -171,7 +177,7 @@ def test_without_published_sizes_and_tokens_the_card_has_no_such_parts(tmp_path:
     assert "No text was excluded." in page
     assert "Size by source" not in page
     assert "| all |" not in (tmp_path / "card" / "card.md").read_text(encoding="utf-8")
-    assert "subwords" not in rows_of(tmp_path / "card" / "statistics.csv")[0]
+    assert "subwords" not in rows_of(tmp_path / "card" / "statistics.csv")[0] and "Subwords" not in page
 
 
 def test_samples_examples_and_words_are_limited_by_the_settings(tmp_path: Path) -> None:
@@ -188,24 +194,35 @@ def test_samples_examples_and_words_are_limited_by_the_settings(tmp_path: Path) 
     assert all(len(sample) <= 22 for sample in samples) and any(sample.endswith(" …") for sample in samples)
 
 
+def test_a_card_says_that_words_are_missing_if_counting_stopped_for_one_of_several_sources() -> None:
+    facts = {name: VocabularyFacts(2, 2, 1, [], complete) for name, complete in (("a", True), ("b", False))}
+    (note,) = vocabulary_section(facts).prose
+    assert note.endswith("only their first words are counted.")
+
+
 def test_a_corpus_of_sequences_shows_what_was_selected(tmp_path: Path) -> None:
     selections = (
         "selection,source,level,texts,words,counted_words\nc4_spans,c4,span,30,3300,3000\ncbt,cbt,sentence,8,100,90\n"
     )
     corpus = write_corpus(tmp_path / "corpus", [("x", "c4", "train", "A b.")], tables={"selections.csv": selections})
     lines = "R,Table 1,tiny,c4,span,spans,20,count,\nR,Table 1,tiny,total,total,sentences_or_spans,40,count,\n"
+    lines += "R,Table 1,tiny,absent,train,words,9,count,\nR,Table 1,tiny,c4,train,words,,,\nR,Table 1,other,c4,train,words,9,count,\n"
     (tmp_path / "published.csv").write_text(PUBLISHED.splitlines()[0] + "\n" + lines, encoding="utf-8")
-    described(corpus, tmp_path / "card", published=tmp_path / "published.csv")
-    assert [row["ours"] for row in rows_of(tmp_path / "card" / "comparison.csv")] == ["30", "38"]
-    assert "| c4\\_spans | c4 | span | 30 | 3,300 | 3,000 |" in (tmp_path / "card" / "card.md").read_text(
-        encoding="utf-8"
-    )
+    settings = card_settings(corpus="renamed", published_as="tiny")
+    described(corpus, tmp_path / "card", settings, published=tmp_path / "published.csv")
+    assert [row["ours"] for row in rows_of(tmp_path / "card" / "comparison.csv")] == ["30", "38", "", "2"]
+    card = (tmp_path / "card" / "card.md").read_text(encoding="utf-8")
+    assert "| c4\\_spans | c4 | span | 30 | 3,300 | 3,000 |" in card
+    assert "| R Table 1 | c4 | span | spans | 30 | 20 | +50.0 |" in card
+    assert "| R Table 1 | absent | train | words | not measured | 9 |" in card
+    assert "| R Table 1 | c4 | train | words | 2 | not printed |" in card
 
 
 def test_a_corpus_without_any_word_has_a_card(tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path / "corpus", [("x", "odd", "train", "..."), ("y", "empty", "train", "")])
     described(corpus, tmp_path / "card")
     assert "There are no samples." not in (tmp_path / "card" / "card.html").read_text(encoding="utf-8")
+    assert "| empty | sentences | 0 |" in (tmp_path / "card" / "card.md").read_text(encoding="utf-8")
 
 
 def test_a_long_document_is_cut_at_line_ends_and_loses_nothing() -> None:
@@ -219,7 +236,9 @@ def test_a_long_document_is_cut_at_line_ends_and_loses_nothing() -> None:
 
 def test_the_card_says_how_the_text_was_read_and_what_stands_twice(two_sources: Path, tmp_path: Path) -> None:
     manifest = json.loads(two_sources.read_text())
-    with stage_run(tmp_path / "own" / "manifest.json", {"stage": "convert_corpus"}) as run:
+    write_text(tmp_path / "raw.txt", "raw")
+    settings = {"stage": "convert_corpus", "duplicates": "drop_documents"}
+    with stage_run(tmp_path / "own" / "manifest.json", settings, {"toy": tmp_path / "raw.txt"}) as run:
         for file in read_manifest(two_sources).outputs:
             (run.folder / file.path.name).write_bytes(file.path.read_bytes())
             run.add_output(run.folder / file.path.name)
@@ -236,6 +255,9 @@ def test_the_card_says_how_the_text_was_read_and_what_stands_twice(two_sources: 
         if told:
             rows = [line.replace("|", " ").split() for line in (folder / "card.md").read_text().split("\n")]
             assert ["alpha", "train", "9", "6", "0", "5", "4", "0"] in rows
+            assert "Repeated documents were excluded." in (folder / "card.md").read_text()
+            # SHA-256 of the three bytes "raw".
+            assert ["input", "'toy'", "of", "the", "corpus", RAW_SHA256] in rows
 
 
 def test_the_card_counts_words_by_the_rule_of_the_corpus(two_sources: Path, tmp_path: Path) -> None:
