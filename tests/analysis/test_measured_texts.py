@@ -45,6 +45,8 @@ def test_a_running_word_is_the_piece_without_what_surrounds_it(piece: str, word:
         ("SHE'S", "SHE|'|S"),
         ("YOU'RE", "YOU|'RE"),
         ("[UNK] said", "[UNK]|said"),
+        ("[unk] said", "[unk]|said"),
+        ("[UNK]x", "[|UNK|]|x"),
     ],
 )
 def test_pre_tokens_are_those_of_the_published_tokenizer(text: str, pre_tokens: str) -> None:

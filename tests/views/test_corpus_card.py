@@ -137,7 +137,7 @@ def test_the_page_tells_terms_samples_and_what_was_left_out(card: Path, two_sour
     # 13 and 10 of 23 words.
     assert "| alpha | 2 | 3 | 13 | 44 | 15 | 15 | 56.5 |" in markdown
     assert "| beta | 2 | 3 | 10 | 32 | 11 | 12 | 43.5 |" in markdown
-    assert "| alpha | dev | 1 | 1 | 5 | 17 | 7 | 6 |" in markdown
+    assert "| alpha | dev | 1 | 1 | 5 | 17 | 7 | 6 |\n| beta | train | 2 | 3 | 10 | 32 | 11 | 12 |" in markdown
     assert "| P Table 1 | alpha | train | words | 8 | 10 | -20.0 |" in markdown
     assert "| P Table 1 | all | all | subwords | 27 | 30 | -10.0 | by hand |" in markdown
     assert "| alpha | too short | 7 |" in markdown
@@ -181,7 +181,8 @@ def test_without_published_sizes_and_tokens_the_card_has_no_such_parts(tmp_path:
 
 
 def test_samples_examples_and_words_are_limited_by_the_settings(tmp_path: Path) -> None:
-    rejected = [("alpha", "rejected", reason, f"{reason} {number}") for reason in ("x", "y") for number in (1, 2)]
+    texts = {"x": "", "y": " and more text and more text"}
+    rejected = [("alpha", "rejected", reason, f"{reason} {n}{text}") for reason, text in texts.items() for n in (1, 2)]
     corpus = write_corpus(tmp_path / "corpus", TWO_SOURCES, samples=rejected)
     # Each source may have five types; the first text of `alpha` has five, and both texts of `beta` have six.
     limits = {"samples_per_source": 1, "sample_characters": 20, "top_words": 1, "max_types": 10}
@@ -190,7 +191,7 @@ def test_samples_examples_and_words_are_limited_by_the_settings(tmp_path: Path) 
     assert "| alpha (stopped) | 6 | 5 | 4 | 80.0 |" in text and "| beta (stopped) | 6 | 6 | 6 | 100.0 |" in text
     assert re.search(r"\| alpha \| the\W+2\W+\|", text) and "only their first words are counted" in text
     samples = re.findall(r"<blockquote[^>]*>(.*?)</blockquote>", html.unescape(page), re.DOTALL)
-    assert samples[:2] == ["x 1", "y 1"] and len(samples) == 4
+    assert samples[:2] == ["x 1", "y 1 and more text …"] and len(samples) == 4
     assert all(len(sample) <= 22 for sample in samples) and any(sample.endswith(" …") for sample in samples)
 
 
@@ -206,7 +207,8 @@ def test_a_corpus_of_sequences_shows_what_was_selected(tmp_path: Path) -> None:
     )
     corpus = write_corpus(tmp_path / "corpus", [("x", "c4", "train", "A b.")], tables={"selections.csv": selections})
     lines = "R,Table 1,tiny,c4,span,spans,20,count,\nR,Table 1,tiny,total,total,sentences_or_spans,40,count,\n"
-    lines += "R,Table 1,tiny,absent,train,words,9,count,\nR,Table 1,tiny,c4,train,words,,,\nR,Table 1,other,c4,train,words,9,count,\n"
+    lines += "R,Table 1,tiny,absent,train,words,9,count,\nR,Table 1,tiny,c4,train,words,,,\n"
+    lines += "R,Table 1,other,c4,train,words,9,count,\n"
     (tmp_path / "published.csv").write_text(PUBLISHED.splitlines()[0] + "\n" + lines, encoding="utf-8")
     settings = card_settings(corpus="renamed", published_as="tiny")
     described(corpus, tmp_path / "card", settings, published=tmp_path / "published.csv")
@@ -275,9 +277,14 @@ def test_the_card_counts_words_by_the_rule_of_the_corpus(two_sources: Path, tmp_
     ]
     measures = read_manifest(made / "manifest.json").measures
     assert (measures["word_count"], measures["words_by_rule"]) == ("adjusted", {"train": 12, "dev": 4})
+    # Each split begins with a word, although the five bytes of both splits together are less than one word.
+    short = write_corpus(tmp_path / "short", [("a", "alpha", "train", "abc"), ("b", "alpha", "dev", "de")])
+    made = described(short, tmp_path / "short_card", adjusted)
+    assert read_manifest(made / "manifest.json").measures["words_by_rule"] == {"train": 1, "dev": 1}
     made = described(two_sources, tmp_path / "jieba", card_settings(counting={"word_count": "jieba"}))
     # Words by jieba: The cat sat . The dog ran !, and It ' s a cat , [ UNK ] . with # So 5 cats.
-    assert read_manifest(made / "manifest.json").measures["words_by_rule"] == {"train": 8 + 10 + 4, "dev": 7}
+    measures = read_manifest(made / "manifest.json").measures
+    assert (measures["word_count"], measures["words_by_rule"]) == ("jieba", {"train": 8 + 10 + 4, "dev": 7})
 
 
 def test_the_card_sums_documents_by_licence(tmp_path: Path) -> None:
