@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from figure_readback import row_names
+from figure_readback import legend, row_names
 from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
@@ -202,11 +202,37 @@ def test_the_law_over_tokens_has_the_tokens_on_its_axis() -> None:
     assert law.get_linestyle() == "-"
 
 
+def test_a_panel_of_laws_shows_its_entry_its_break_and_the_regions_of_one_model() -> None:
+    same = LAW | {"region": "same", "points": "3", "exponent": "-0.25", "above": "", "up_to": "16"}
+    point = {"kind": "point", "source": "ours", "model": "b", "tokens": "100", "parameters": "7", "optimal": "1"}
+    rows = [*LAWS, same, point | {"flops": "4096", "loss": "2"}]
+    cuts = [{"kind": "break", "source": "ours", "above": "16", "up_to": "64", "gain": gain} for gain in ("9", "11")]
+    entries = {"first_fit": [*rows, cuts[1]], "second": [*LAWS, cuts[0]]}
+    flops, tokens = (draw_entries(FigureSettings("demo", ()), entries, axis) for axis in ("flops", "tokens"))
+    titles = [axes.get_title(loc="left").split("\n") for axes in flops.axes]
+    assert [title[0] for title in titles] == ["first fit: ours", "second: ours"]
+    # The law `same` is fitted to all three points, as the law of all.
+    assert [line.partition(":")[0] for line in titles[0][1:]] == ["all", "below", "beyond"]
+    # A break needs a gain above 10. Model `b` is optimal at three consecutive points only in the first entry.
+    assert [[len(axes.patches) for axes in figure.axes] for figure in (flops, tokens)] == [[1, 0], [1, 0]]
+    (shaded,), (region,) = flops.axes[0].patches, tokens.axes[0].patches
+    assert (shaded.get_x(), shaded.get_width()) == (16, 48)
+    assert (region.get_x(), region.get_x() + region.get_width()) == pytest.approx((16 / 1.12, 100 * 1.12))
+    common = {"a model", "compute-optimal"}
+    plain = draw_entries(FigureSettings("demo", ()), {"second": LAWS}, "tokens")
+    assert [legend(figure) for figure in (flops, tokens, plain)] == [
+        common | {"power law of a region", "power law of all", "break"},
+        common | {"power law", "one model stays compute-optimal"},
+        common | {"power law"},
+    ]
+
+
 def test_a_score_is_at_the_parameters_and_at_the_flops_of_its_model() -> None:
     fixed = {"kind": "model", "suite": "glue", "optimal": "0"}
     rows = [
         fixed | {"source": "ours", "parameters": "1e6", "flops": "1e15", "score": "61", "perplexity": "10"},
-        fixed | {"source": "ours", "parameters": "2e6", "flops": "5e15", "score": "72", "perplexity": "40"},
+        fixed | {"source": "ours", "parameters": "2e6", "flops": "5e15", "score": "72", "perplexity": "40"}
+        | {"optimal": "1"},
         fixed | {"source": TABULATED, "parameters": "3e6", "flops": "", "score": "83", "perplexity": ""},
     ]
     figure = draw_scores(FigureSettings("demo", ()), {"correlation": rows})
@@ -224,7 +250,8 @@ def test_a_score_is_at_the_parameters_and_at_the_flops_of_its_model() -> None:
     assert [label.get_text() for label in bar.get_ticklabels()] == ["11.9", "16.8", "23.8", "33.6"]
     assert list(bar.get_ticklocs()) == pytest.approx([11.9, 16.8, 23.8, 33.6])
     assert bar.get_label_text() == "perplexity of ours" and figure.axes[2].get_xlim() == pytest.approx((10, 40))
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["ours", TABULATED]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["ours", "ours, compute-optimal", TABULATED]
+    assert [each.get_marker() for each in figure.axes[0].lines] == ["o", "*", "D"]
     several = draw_scores(FigureSettings("demo", ()), {"all_models": rows, "large_ones": rows[1:]})
     titles = [axes.get_title(loc="left") for axes in several.axes]
     assert titles == ["all_models: glue"] * 2 + ["large_ones: glue"] * 2 + [""]

@@ -251,6 +251,12 @@ def test_bars_are_in_the_order_of_the_legend_and_a_number_is_beyond_lines_and_ma
     (chance,) = [text for text in axes.texts if text.get_text() == "chance"]
     assert chance.get_position()[0] == 25.0
     assert axes.get_title(loc="right") == "not evaluated: c"
+    # No published value and no score of a blind guess is known in half of the second panel.
+    guesses = {("agreement", "a"): Aggregate(60.0, 0.5, 2, blind_guess=50.0), ("islands", "a"): Aggregate(60.0, 0.5, 2)}
+    figure = phenomena.draw_phenomena(settings, [panel, SuiteBars("other", ["agreement", "islands"], guesses)])
+    assert "published mean" in [text.get_text() for text in figure.legends[0].get_texts()]
+    (dashed_line,) = [line for line in figure.axes[1].lines if line.get_linestyle() == "--"]
+    assert dashed_line.get_xydata().tolist() == [[50.0, -0.5], [50.0, 0.5]]
 
 
 def test_the_average_of_a_suite_is_over_pairs_if_there_is_one_else_over_several_phenomena() -> None:
@@ -277,6 +283,7 @@ def test_the_axis_of_a_suite_contains_whiskers_below_zero() -> None:
     ]
     assert ranges == [(0.0, 100.0), (-10.0, 100.0), (-10.0, 100.0)]
     assert SuiteBars("wug", ["plural"], {}).extent() == (0.0, 100.0)
+    assert SuiteBars("wug", ["plural"], {("plural", "a"): Aggregate(-95.0, 12.0, 3)}).extent() == (-100.0, 100.0)
 
 
 def test_the_line_of_chance_crosses_no_number(experiment: Any) -> None:

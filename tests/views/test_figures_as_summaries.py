@@ -34,8 +34,10 @@ def near(experiment: Any) -> Any:
 
 
 def test_a_word_has_the_mean_of_the_seeds_of_its_model() -> None:
-    rows = [("a", "text/2/dog", 2.0), ("a", "text/2/dog", 5.0), ("b", "text/2/dog", 1.0), ("a", "text/1/The", 4.0)]
-    assert word_surprisals.words_by_text(rows) == {"text": {(1, "The"): {"a": 4.0}, (2, "dog"): {"a": 3.5, "b": 1.0}}}
+    rows = [("a", "text/10/dog", 2.0), ("a", "text/10/dog", 5.0), ("b", "text/10/dog", 1.0), ("a", "text/2/The", 4.0)]
+    found = word_surprisals.words_by_text(rows)
+    assert found == {"text": {(2, "The"): {"a": 4.0}, (10, "dog"): {"a": 3.5, "b": 1.0}}}
+    assert list(found["text"]) == [(2, "The"), (10, "dog")], "words are in reading order"
 
 
 @pytest.mark.parametrize("figure", [phenomena, task_scores])

@@ -73,6 +73,12 @@ def test_an_axis_of_words_that_are_not_far_apart_is_linear(tables: dict[str, Pat
         write_rows(tables["runs"], RUNS, changed.to_dicts())
         figure = draw(MilestonesFigure("mini", TRAININGS, milestones=marks), tables)
         assert [axes.get_xscale() for axes in figure.axes if axes.lines] == [scale] * 2
+    # Zero words do not count: the other numbers of words are 10 and 100 million.
+    counts = {run.name: int(WORDS[run.name]) * (WORDS[run.name] >= 1e7) for run in (*TRAININGS, *MARKS)}
+    rows = [row | {"words": counts[row["run"]]} for row in read_frame(tables["runs"], RUNS).to_dicts()]
+    write_rows(tables["runs"], RUNS, rows)
+    figure = draw(MilestonesFigure("mini", TRAININGS, milestones=MARKS), tables)
+    assert [axes.get_xscale() for axes in figure.axes if axes.lines] == ["linear"] * 2
 
 
 def test_a_model_that_has_seen_no_word_has_a_point_and_one_of_unknown_words_has_none(tables: dict[str, Path]) -> None:
@@ -135,3 +141,13 @@ def test_the_band_is_over_items_with_one_seed_and_over_seeds_with_several(
     (band,) = figure.axes[0].collections
     at_the_end = [y for x, y in band.get_paths()[0].vertices if x == 1e8]
     assert (min(at_the_end), max(at_the_end)) == pytest.approx((low, high))
+
+
+def test_no_band_of_an_accuracy_reaches_above_a_hundred_percent(tables: dict[str, Path]) -> None:
+    rows = read_frame(tables["measurements"], MEASUREMENTS).with_columns(value=pl.lit(99.0))
+    write_rows(tables["measurements"], MEASUREMENTS, rows.to_dicts())
+    marks = [mark for mark in MARKS if mark.seed == 1]
+    (band,) = draw(MilestonesFigure("mini", TRAININGS[:1], milestones=marks), tables).axes[0].collections
+    box = band.get_paths()[0].get_extents()
+    # 99 - 1.96 x 2.0, and the limit instead of 99 + 1.96 x 2.0.
+    assert (box.y0, box.y1) == pytest.approx((95.08, 100.0))

@@ -10,6 +10,7 @@ import pytest
 from figure_readback import assert_nothing_overlaps
 from matplotlib.axes import Axes
 from matplotlib.transforms import Bbox
+from measured_rows import frame
 
 from hatchery.analysis.published_values import PublishedValue
 from hatchery.analysis.read_tables import read_measurements
@@ -108,6 +109,9 @@ def test_a_suite_has_its_average_over_phenomena_and_a_task_the_mean_of_its_first
     ):
         assert found.pop(title) == pytest.approx({run.name: mean(number) for number, run in enumerate(settings.runs)})
     assert not found
+    translated = {"kind": "translation", "suite": "translation", "task": "test_a", "level": "split", "run": "m-s1"}
+    rows = [translated | {"metric": metric, "value": value} for metric, value in (("bleu", 30.0), ("chrf", 50.0))]
+    assert main_values(frame(rows), {}) == {"test a BLEU": {"m-s1": 30.0}}
     marks = {("m", "blimp", *key): PublishedValue(mean, None, "a paper", True, "") for key, mean in PRINTED.items()}
     assert published_values(marks) == {
         "blimp: accuracy (%)": {"m": 80.0},
@@ -135,6 +139,22 @@ def test_an_axis_is_logarithmic_from_its_factor_on(settings: SweptFigure, title:
         (axes,) = draw_swept(settings, [SweptPanel(title, "rate", {"swept": points})]).axes
         scales.append(axes.get_yscale() if factor == 20 else axes.get_xscale())
     assert scales == ["log", "linear"]
+
+
+def test_every_swept_value_has_a_tick_if_there_are_few_and_a_value_of_zero_keeps_the_axis_linear(
+    settings: SweptFigure,
+) -> None:
+    def drawn(axis: str, places: list[float], published: Any = ()) -> SweptPanel:
+        return SweptPanel("glue (%)", axis, {"swept": [(place, 60.0, 0.0) for place in places]}, published=published)
+
+    nine = [place / 8 for place in range(9)]
+    panels = [drawn("dropout", [0.0, 0.1, 0.7], [(0.1, 61.0)]), drawn("dropout", nine), drawn(PARAMETERS, [1.1, 2.3])]
+    figure = draw_swept(settings, panels)
+    few, many, sizes = figure.axes
+    assert few.get_xscale() == "linear" and list(few.get_xticks()) == [0.0, 0.1, 0.7]
+    assert list(many.get_xticks()) != nine and list(sizes.get_xticks()) != [1.1, 2.3]
+    # Only the first panel has a published value.
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["swept", "published mean"]
 
 
 def bars_of(axes: Axes) -> Bbox:
