@@ -231,7 +231,8 @@ def test_a_score_is_at_the_parameters_and_at_the_flops_of_its_model() -> None:
     fixed = {"kind": "model", "suite": "glue", "optimal": "0"}
     rows = [
         fixed | {"source": "ours", "parameters": "1e6", "flops": "1e15", "score": "61", "perplexity": "10"},
-        fixed | {"source": "ours", "parameters": "2e6", "flops": "5e15", "score": "72", "perplexity": "40"}
+        fixed
+        | {"source": "ours", "parameters": "2e6", "flops": "5e15", "score": "72", "perplexity": "40"}
         | {"optimal": "1"},
         fixed | {"source": TABULATED, "parameters": "3e6", "flops": "", "score": "83", "perplexity": ""},
     ]
