@@ -143,7 +143,9 @@ def median_seconds(bench: Bench, step: Callable[[], object], warm_up: int = 3) -
 
 
 def product(bench: Bench) -> Rows:
-    """Yield the row of a large bf16 matrix product; the speeds of all models are compared with its speed."""
+    """Yield the row of a large bf16 matrix product; the speeds of all models are compared with the speed of this
+    product.
+    """
     size = bench.sizes.product
     # Random numbers, because products of zeros are faster.
     left, right = torch.randn(2, size, size, device=bench.device).to(torch.bfloat16).unbind(0)

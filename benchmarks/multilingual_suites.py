@@ -2,7 +2,7 @@
 
 The organisers score with lm-evaluation-harness and its model `hf`, with one BOS before the text and without the
 tokenizer's template. That library scores one text at a time by default; `--batches` names further batch sizes. Hatchery
-loads the model once and scores all suites; it sorts texts by length, and computes shared prompts once.
+loads the model once for all suites, sorts texts by length, and computes shared prompts once.
 
 Rows are invented, with the numbers of words and choices of the tasks: pairs of sentences (BLiMP, MultiBLiMP, XCOMPS,
 Hanzi) and choices after a prompt (MuBench, GlobalPIQA). The two scorers alternately score a GPT-2 with random weights,

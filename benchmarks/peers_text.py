@@ -82,7 +82,7 @@ def sides(folder: Path, characters: int) -> Iterator[Sides]:
     seen: set[str] = set()
 
     class KnownSentences(BaseFilter):
-        """Keep each sentence of known words at its first occurrence."""
+        """Keep each sentence that consists of known words; of equal sentences, keep only the first."""
 
         name = "known sentences"
 

@@ -152,8 +152,8 @@ def allowed_ratio(network: LanguageModel, pairs: Sequence[Pair]) -> float:
     """Return the baseline's number of multiplications divided by Hatchery's number. A position costs one multiplication
     per weight of the encoder. A position with logits also costs one multiplication per weight of the head.
 
-    Hatchery applies the weights of the last layer once per row. At every position of the last layer, it computes only
-    the products per head: with the vectors of the position buckets, the query and the probabilities.
+    Hatchery applies the weights of the last layer once per row. At every position of the last layer, Hatchery computes
+    only the products per head: with the vectors of the position buckets, the query and the probabilities.
     """
     encoder, once = (
         sum(weight.numel() for weight in part.parameters() if weight.ndim == 2)

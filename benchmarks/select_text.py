@@ -73,7 +73,7 @@ def plain(pages: Path, vocabulary: Path, level: str, reading: Any, output: Path)
 
 
 def ours(pages: Path, source: Path, vocabulary: Path, level: Any, reading: Any, folder: Path) -> dict[str, int]:
-    """Run the stage as the workflow does; return its counts."""
+    """Run the stage `select_text` as the workflow does; return the counts in its measures."""
     settings = SelectionSettings(
         name=level,
         options=RawTextOptions("json_lines"),

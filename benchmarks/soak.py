@@ -126,7 +126,7 @@ def encoded_text(folder: Path) -> dict[str, Path]:
 
 @dataclass
 class Training:
-    """One training in its own folder; any number of attempts continue it."""
+    """One training in a separate folder; any number of attempts continue this training."""
 
     settings: dict[str, Any]
     inputs: dict[str, Path]

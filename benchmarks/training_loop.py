@@ -144,8 +144,8 @@ def run(
 ) -> dict[str, float]:
     """Return tokens per second of this process in the loop and, with one process and `beside_bare`, of the bare model.
 
-    Without the bare model, the loop runs at full speed, and `waited` is the share of its time in which it waits for
-    batches.
+    Without the bare model, the loop runs at full speed, and `waited` is the share of the loop's time in which the loop
+    waits for batches.
     """
     shards = TokenShards.open(arguments.tokens, TRAINING_SPLIT)
     device = select_device(arguments.device, topology)

@@ -115,8 +115,8 @@ def selected_members(archive: zipfile.ZipFile, text: TrainingText) -> tuple[list
 
 
 def training_text(text: TrainingText, path: Path) -> str:
-    """Return the training text of a corpus. If it cannot be read, raises SourceError, which names the archive or the
-    member.
+    """Return the training text of a corpus. If a file cannot be read, raises SourceError, which names the archive or
+    the member.
     """
     contents = []
     try:

@@ -241,7 +241,7 @@ def _place(experiment: str, run: SeededRun) -> TidyRow:
 
 
 def evaluation_of(path: Path, model: Manifest) -> Manifest:
-    """Read the manifest of an evaluation. Raises ManifestError if it was not made from `model`."""
+    """Read the manifest of an evaluation. Raises ManifestError if the evaluation was not made from `model`."""
     manifest = read_manifest(path)
     if model.digest not in manifest.inputs.values():
         raise ManifestError(

@@ -53,8 +53,8 @@ def half_of_last_digit(number: str) -> float:
 def combined_deviation(published: float | None, ours: float | None, sampling: float | None) -> float | None:
     """Return the square root of the sum of squares of the published standard deviation and our standard deviation.
 
-    Our standard deviation is over runs. For a single run, it is the binomial deviation `sampling`. Return None if all
-    deviations are None.
+    Our standard deviation is over runs. For a single run, our standard deviation is the binomial deviation `sampling`.
+    Return None if all deviations are None.
     """
     known = [deviation for deviation in (published, ours if ours is not None else sampling) if deviation is not None]
     return math.sqrt(math.fsum(deviation**2 for deviation in known)) if known else None
@@ -172,7 +172,8 @@ def for_experiment(
 
     `rows` maps our models to published models, which may repeat. If several tables print the same score, the number
     with the most digits is used. Among equally many digits, the number of the later table is used. Some numbers are
-    printed only as a difference from another model (LTG-BERT Table 2); they are converted to absolute numbers.
+    printed only as a difference from another model (LTG-BERT Table 2); these differences are converted to absolute
+    numbers.
 
     Raises ConfigError, naming the nearest known name, for an unknown paper, track or published row. Raises
     EvaluationError if a printed difference refers to a number that the table does not contain.

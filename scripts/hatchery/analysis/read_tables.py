@@ -78,7 +78,7 @@ def mean_over(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
 
 def layer_contributions(rows: Iterable[Mapping[str, Any]]) -> list[LayerContribution]:
     """Return the layer contributions of each model and task. `rows` are the rows of probes in the tidy table of layers;
-    their order is kept.
+    the result keeps the order of these rows.
 
     Contributions are averaged over the spans of each probe, and then over all probes of the model. Raises
     EvaluationError if the model's pretraining seeds have different numbers of layers.

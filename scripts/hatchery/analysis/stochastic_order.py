@@ -1,9 +1,9 @@
 """Almost stochastic order: a measure of how far one sample of scores is from dominating another, with a confidence
 bound.
 
-The measure is from del Barrio et al. (2018). Dror et al. (2019) and Ulmer et al. (2022) compare trained models with it,
-and ELC-BERT, Appendix E, reports it. Quantile functions of samples are step functions, so their integrals are computed
-exactly, for all bootstrap draws at once.
+The measure is from del Barrio et al. (2018). Dror et al. (2019) and Ulmer et al. (2022) compare trained models with
+this measure, and ELC-BERT, Appendix E, reports the measure. Quantile functions of samples are step functions, so their
+integrals are computed exactly, for all bootstrap draws at once.
 
 Each cell of a matrix of models is one test. For the requested confidence in the whole matrix, each cell needs a higher
 confidence (correction for multiple tests). Every pair of models has its own random stream, so an additional model

@@ -114,7 +114,7 @@ def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Map
 
 
 def _settings(measured: pl.DataFrame) -> dict[str, str]:
-    """Return for each suite a description of the settings with which it was measured.
+    """Return, for each suite, a description of the settings with which the suite was evaluated.
 
     If the tasks of a suite have different descriptions, each description begins with the names of its tasks.
     """

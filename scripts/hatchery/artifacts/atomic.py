@@ -22,9 +22,9 @@ from hatchery.errors import HatcheryError, error_number
 def atomic_path(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path next to `path`, to which the caller writes the file.
 
-    After success, the temporary file is synchronised with the disk and renamed to `path`. After an exception, it is
-    removed. If writing fails (disk full, no permission), raises an OSError that names `path`, whatever exception a
-    library raised.
+    After success, the temporary file is synchronised with the disk and renamed to `path`. After an exception, the
+    temporary file is removed. If writing fails (disk full, no permission), raises an OSError that names `path`,
+    whatever exception a library raised.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -168,7 +168,7 @@ class Page:
             self.blocks.append(f"{prefix}{'#' * level} {name}{suffix}")
 
     def block(self, sentences: Sequence[str], prefix: str, suffix: str, keep: Callable[[str], bool] = bool) -> bool:
-        """Clean the joined sentences, and add the result as a text block if `keep` returns True for it.
+        """Clean the joined sentences, and add the cleaned text as a text block if `keep` returns True for this text.
 
         Return True if the block was added.
         """
@@ -244,8 +244,8 @@ def title_of(header: etree._Element, page: Page, text_id: str = "") -> str:
 
     With `reading: corrected`, this statement is found by its words. The published rule instead removes the last full
     stop and the text after it. So a title in `titleStmt` becomes empty if it has no full stop, and is truncated if it
-    has one. If no title contains a word, the result is `text_id` with `reading: corrected`, because later stages
-    recognise only texts with a title as articles. Raises SourceError if the header has no title.
+    has a full stop. If no title contains a word, the result is `text_id` with `reading: corrected`, because later
+    stages recognise only texts with a title as articles. Raises SourceError if the header has no title.
     """
     source = header.find("fileDesc/sourceDesc")
     children = [] if source is None else list(source)

@@ -184,8 +184,8 @@ def clean(text: str, rules: CleaningRules) -> str:
     """Return the stripped text after the full cleaning, which repairs spaces, contractions, quotes, punctuation and
     encoding.
 
-    Cleaning the result again may change it around double quotes, brackets, long dashes and runs of full stops, where
-    later rules create text that earlier rules match. All other text stays unchanged.
+    Cleaning the result again may change the text around double quotes, brackets, long dashes and runs of full stops,
+    where later rules create text that earlier rules match. All other text stays unchanged.
     """
     if rules.entities_first and "&" in text and "<" not in text:
         text = _without_entities(text)

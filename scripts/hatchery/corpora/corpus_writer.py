@@ -312,7 +312,7 @@ class CorpusWriter:
 
 
 def write_csv(run: StageRun, name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a table into the run's folder atomically and record it as an output."""
+    """Write a table into the run's folder atomically, and record the file as an output."""
     path = run.folder / name
     # Do not escape formulas in the cells, because the card of the corpus reads the samples again.
     write_text(path, csv_text(header, rows, as_they_are=True))

@@ -145,9 +145,9 @@ def _records(lines: Lines, delimiter: str, width: int) -> Iterator[list[str]]:
 
 
 def _tab_cells(line: str, width: int | None = None) -> list[str]:
-    """Return the cells between tabs, without quotes around cells. In two cases, quotes count as ordinary characters: if
-    the line is not well formed as a line with quoted cells, and if the number of cells agrees with `width` only under
-    the assumption that quotes are ordinary characters.
+    """Return the cells between tabs, without quotes around cells. Quotes count as ordinary characters in two cases. In
+    the first case, the line is not well formed if quotes enclose cells. In the second case, the number of cells agrees
+    with `width` only if quotes are ordinary characters.
     """
     plain = line.split("\t")
     if '"' not in line:

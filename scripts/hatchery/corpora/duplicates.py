@@ -65,7 +65,7 @@ def repeated(keys: Uints) -> Bools:
 
 @dataclass(frozen=True)
 class TextKeys:
-    """Keys of all documents and long lines of a corpus, in corpus order.
+    """Keys of 64 bits that identify the texts of all documents and of all long lines of a corpus, in corpus order.
 
     The long lines of document `d` have the indices `starts[d]` to `starts[d + 1] - 1`.
     """

@@ -53,7 +53,7 @@ _BEGINS_LINE = re.compile(r"(?:[-*+•–—>]|#{1,6}|\d{1,3}[.)])\s|\|")
 
 @dataclass(frozen=True)
 class LineForm:
-    """The role of the lines of a text, which determines how they become sentences."""
+    """The role of the lines of a text. The role determines how the lines become sentences."""
 
     kind: Literal["lines", "paragraphs", "wrapped"]
     margin: float | None = None

@@ -2,10 +2,10 @@
 folder or archive of a source.
 
 A text without marked documents is divided into documents. A document ends at the first blank line after SHORTEST bytes.
-If there is no blank line, it ends at the first line end after LONGEST bytes. If a line is too long for this rule, the
-document ends at white space or, in text without white space, between two characters. The division depends only on the
-bytes that follow the beginning of the current document, so files of any size are read in constant memory. Every piece
-of a file begins where a document begins, so the documents are the same for any division into pieces.
+If there is no blank line, the document ends at the first line end after LONGEST bytes. If a line is too long for this
+rule, the document ends at white space or, in text without white space, between two characters. The division depends
+only on the bytes that follow the beginning of the current document, so files of any size are read in constant memory.
+Every piece of a file begins where a document begins, so the documents are the same for any division into pieces.
 """
 
 import bz2

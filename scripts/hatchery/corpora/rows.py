@@ -172,7 +172,7 @@ def _surely_unique(values: dict[str, object], text: str) -> bool:
     checking every key.
 
     A colon follows each key in `text`, and strings may contain further colons. So the number of colons is at least the
-    number of keys in `text`. If it equals the number of decoded keys, no key was decoded twice.
+    number of keys in `text`. If the number of colons equals the number of decoded keys, no key was decoded twice.
     """
     colons = text.count(":")
     if colons == len(values):

@@ -6,8 +6,8 @@ windows"). There are two levels of text: sentences and spans. Each level is grou
 and the test split each contain exactly 75,000 sequences of sentences and 25,000 sequences of spans, which are drawn at
 random. For comparison, there is an unconstrained corpus, whose words are not limited to a vocabulary. It has a quota
 for each selection, and uses the development and test sequences of the constrained corpus (`held_out`). The sequences
-stay in the order of grouping; pretraining shuffles them later. Memory holds a few numbers per item or sequence, but
-only some of the texts at a time; no output depends on the division of the selections into shards.
+stay in the order of grouping; pretraining shuffles the sequences later. Memory holds a few numbers per item or
+sequence, but only some of the texts at a time; no output depends on the division of the selections into shards.
 """
 
 import shutil

@@ -1,13 +1,13 @@
 """The section `cluster` of config.yaml: resources that jobs may request, and the device for which costs are estimated.
 
-Invalid settings are reported before the first job is submitted. Otherwise sbatch would report them one job at a time.
-The sbatch options that `extra` must not contain are those that Snakemake's Slurm executor sets.
+Invalid settings are reported before the first job is submitted. Otherwise sbatch would report invalid settings one job
+at a time. The sbatch options that `extra` must not contain are those that Snakemake's Slurm executor sets.
 
 The section may name a device for the cost estimate. By default, the estimate uses the device of the jobs. This device
-is a GPU if the cluster has GPUs, or if jobs would use a GPU of this machine; otherwise it is the processor of this
-machine. So estimated costs may depend on this machine; no table of results contains estimated costs. The peak speeds of
-devices are read from `training.speed`, which is also used for telemetry. The peak speed of a CPU is an assumption,
-which is printed with every estimate.
+is a GPU if the cluster has GPUs, or if jobs would use a GPU of this machine; otherwise, the device is the processor of
+this machine. So estimated costs may depend on this machine; no table of results contains estimated costs. The peak
+speeds of devices are read from `training.speed`, which is also used for telemetry. The peak speed of a CPU is an
+assumption, which is printed with every estimate.
 """
 
 import os
@@ -183,8 +183,8 @@ class JobTarget:
 class ClusterSettings(Settings):
     """Settings of the machines to which jobs are submitted. If jobs run on this machine, only `gpus_per_node`,
     `jobs_per_gpu` and the keys of the cost estimate have an effect. Each key that begins with `gpu_`, except
-    `gpu_type`, replaces the key without `gpu_` in jobs that compute with models; `null` replaces nothing. All these
-    keys change only estimated costs, and the page and cards that show these costs; no other result depends on the keys.
+    `gpu_type`, replaces the key without `gpu_` in jobs that compute with models; `null` replaces nothing. The keys
+    change only estimated costs, and the page and cards that show these costs; no other result depends on the keys.
     """
 
     account: Word | None = None

@@ -2,8 +2,8 @@
 
 A protocol is merged, key by key, from a named protocol, the experiment's changes and the task's changes; later values
 override earlier values. A task with its own `base` ignores the experiment's changes. `finetuning.tasks_per_job` sets
-the number of tasks per job. By default, each job has one task, unless that would make thousands of jobs. Jobs are
-numbered in the order of the tasks. A task's results do not depend on its job.
+the number of tasks per job. By default, each job has one task, unless the experiment would then have thousands of jobs.
+Jobs are numbered in the order of the tasks. A task's results do not depend on its job.
 """
 
 from collections.abc import Mapping, Sequence

@@ -61,8 +61,8 @@ def chain_of_marks(project: "Project", experiment: str, run: SeededRun) -> list[
 
 
 def is_asked(experiment: Experiment, kind: str, name: str) -> bool:
-    """Return True if `evaluate_milestones` requests an evaluation: it contains the kind of the evaluation, or kind and
-    name.
+    """Return True if `evaluate_milestones` requests an evaluation: this list contains `<kind>` or `<kind>/<name>` of
+    the evaluation.
     """
     return bool({kind, f"{kind}/{name}"} & set(experiment.evaluate_milestones))
 

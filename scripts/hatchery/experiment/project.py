@@ -44,7 +44,7 @@ Value = TypeVar("Value")
 def _named(kind: str, cls: type[File]) -> "Callable[[Project, str], File]":
     """Return a method that returns the configuration block of the kind `kind` with a given name.
 
-    `cls` is the settings class of the kind; for models, the class depends on the family.
+    `cls` is the settings class of the kind; for models, the class depends on the model family.
     """
 
     def read(project: "Project", name: str) -> File:

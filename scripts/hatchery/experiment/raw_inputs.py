@@ -1,7 +1,7 @@
 """The raw inputs of the configuration: inputs of a corpus, terms of use, and missing inputs.
 
 Missing raw inputs are all reported at once, before the first job. Only Snakemake knows which raw inputs a target needs,
-so the check reads them from the planned jobs.
+so the check reads the raw inputs from the planned jobs.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping

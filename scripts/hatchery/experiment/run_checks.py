@@ -88,7 +88,9 @@ def check_scoring(experiment: Experiment, where: str, project: "Project") -> Non
 
 
 def _ways(experiment: Experiment, project: "Project") -> Iterator[tuple[str, str, Edition]]:
-    """Yield (key, scoring method, year of BabyLM's rules) for all suites and texts of an experiment."""
+    """Yield (configuration key, scoring method, year of BabyLM's rules) for all suites and texts that an experiment
+    scores.
+    """
     for name in experiment.minimal_pairs:
         suite = project.suite(name)
         yield f"minimal_pairs: {name!r}", suite.scoring, suite.edition

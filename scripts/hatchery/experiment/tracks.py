@@ -200,7 +200,7 @@ def _earlier(track: Track, name: str, experiment: "Experiment", run: Origin, pro
 
 def _taught(track: Track, name: str, experiment: "Experiment", run: Origin, project: "Project") -> Iterator[str]:
     """Yield a message for each rule that is broken because a run depends on teachers, or on models whose loss orders
-    its text. The run may depend on them directly or through other runs.
+    its text. The run may depend on these models directly or through other runs.
 
     The words of all trainings on which the run depends are summed, each training once. The summand of a training is its
     budget minus the budget of its initial model, because a budget includes the words of the initial model.

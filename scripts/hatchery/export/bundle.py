@@ -224,7 +224,7 @@ def _docstring(root: str, included: Sequence[str]) -> str:
 def _banner(module: Module, is_root: bool) -> str:
     """Return a comment that contains the name and the docstring of a module.
 
-    The docstring of the root module is omitted, because the merged file begins with it.
+    The docstring of the root module is omitted, because the merged file begins with this docstring.
     """
     head = f"# {'-' * 4} {module.name} ".ljust(LINE_LENGTH, "-")
     if is_root:

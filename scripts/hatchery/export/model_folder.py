@@ -171,7 +171,9 @@ def write_model_folder(
 
 
 def exported_config(config: ModelConfig, kinds: Sequence[ModelKind], special: SpecialTokens) -> dict[str, object]:
-    """Return the content of config.json: the model's configuration, the class names, and the ids of special tokens."""
+    """Return the content of config.json: the model's configuration, the names of the model classes, and the ids of
+    special tokens.
+    """
     kind, language_models = kinds[0], [LANGUAGE_MODELS[kind] for kind in kinds]
     exported = family_of(config).exported
     ids = {f"{role}_token_id": special.ids[getattr(special, role)] for role in ("cls", "sep", "pad", "mask")}
@@ -276,8 +278,8 @@ def _prefix_moved(definition: dict[str, Any]) -> list[dict[str, Any]]:
     """Disable the space that the pre-tokenizer inserts before a text. Return the steps that the normaliser must apply
     before it inserts this space.
 
-    If the pre-tokenizer inserts no space, the list is empty. If it inserts a space and no other step is needed, the
-    list contains one empty step.
+    If the pre-tokenizer inserts no space, the list is empty. If the pre-tokenizer inserts a space and no other step is
+    needed, the list contains one empty step.
     """
     parts = _parts(definition)
     kinds = [part["type"] for part in parts]

@@ -237,7 +237,7 @@ def report(
     parts: Parts,
     hidden: Mapping[str, float | None],
 ) -> str:
-    """Return a report on the two submission files in Markdown; the user reads it before uploading the files."""
+    """Return a Markdown report on the two submission files; the user reads the report before uploading the files."""
     rows = []
     for language, name in LANGUAGES.items():
         of_groups = [

@@ -101,9 +101,9 @@ def _acquisition(settings: SubmissionSettings, manifest: Manifest | None) -> dic
 
 
 def _fractions(block: str, manifest: Manifest | None) -> dict[str, float] | None:
-    """Return the scores of a checkpoint on a part of the smaller data for checkpoints. `block` is the name of the part.
-    The scores are the accuracy on each paradigm as a fraction or, for `reading`, the gain on self-paced reading and on
-    eye tracking (`spr`, `rt`). Return None if `manifest` is None.
+    """Return the scores of a checkpoint on the part `block` of the benchmark. Checkpoints are evaluated on fewer rows
+    than finished models. The scores are the accuracy on each paradigm as a fraction or, for `reading`, the gain on
+    self-paced reading and on eye tracking (`spr`, `rt`). Return None if `manifest` is None.
     """
     if manifest is None:
         return None
@@ -122,7 +122,9 @@ def report_of(
     parts: Mapping[str, float | None],
     counts: Sequence[RowCount],
 ) -> str:
-    """Return a report on the file for the leaderboard, in Markdown; the user reads it before submitting the file."""
+    """Return a Markdown report on the file for the leaderboard; the user reads the report before submitting the
+    file.
+    """
     rules = RULES[settings.edition]
     written = (value["aoa"] or {}).get("aoa")
     measured = parts.get("acquisition")

@@ -119,7 +119,9 @@ class HatcheryPreTrainedModel(PreTrainedModel):
         self.gradient_checkpointing = enable
 
     def set_input_embeddings(self, value: nn.Module) -> None:
-        """Replace the word embedding. If the output layer is tied, this also replaces its matrix."""
+        """Replace the word embedding. If the output layer is tied, the word embedding is also the matrix of the output
+        layer.
+        """
         encoder = self.word_encoder
         for module in encoder.modules():
             for name, child in module.named_children():

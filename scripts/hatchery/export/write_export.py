@@ -229,8 +229,8 @@ def licence_statement(sources: Sequence[DataSource]) -> str:
 
 
 def _example(settings: ExportSettings, facts: ModelFacts, written: FilledSentences | None) -> str:
-    """Return the input text of the code example. A sentence of the corpus is preferred, because it is in the model's
-    language.
+    """Return the input text of the code example. A sentence of the corpus is preferred, because the sentences of the
+    corpus are in the model's language.
     """
     given = ENGLISH_EXAMPLE if "en" in settings.languages and not facts.translates else f"... {GAP} ..."
     if written and written.examples:

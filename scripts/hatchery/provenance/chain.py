@@ -105,8 +105,8 @@ class Link:
 class Node:
     """One file of the chain. `path` is None if no file with this digest exists any more.
 
-    `manifest` is set if the file is the manifest of a stage; else it is None. `source` and `origin` are set if the file
-    is the registration of a raw input; else `source` is None, and `origin` is empty.
+    `manifest` is set if the file is the manifest of a stage; else `manifest` is None. `source` and `origin` are set if
+    the file is the registration of a raw input; else `source` is None, and `origin` is empty.
     """
 
     digest: str
@@ -197,8 +197,8 @@ class _Walk:
                 self.missing(link.digest, f"{self.chain.shown(path)}: input {link.name!r}: {self._why(node, link)}")
 
     def _check_volatile(self, manifest: Path) -> None:
-        """Record a problem if the `provenance.json` next to a manifest is damaged, because it contains the paths of
-        the inputs.
+        """Record a problem if the `provenance.json` next to a manifest is damaged. This file contains the paths of the
+        inputs.
         """
         try:
             volatile_facts(manifest)

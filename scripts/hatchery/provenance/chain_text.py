@@ -45,7 +45,9 @@ class _Writer:
         self._first: dict[str, Node] = {}
 
     def branch(self, link: Link) -> _Branch:
-        """Return the branch of an input. Lines and children are only shown at the first occurrence of the input."""
+        """Return the branch of the tree that shows an input. Only at the first occurrence of the input, the branch
+        contains lines of text and child branches.
+        """
         node = self._chain.nodes[link.digest]
         label = f"{link.name}: " if link.name else ""
         title = f"{label}{self._title(node)}"

@@ -1,9 +1,9 @@
 """Downloads of files, which resume after interruptions and are checked against an expected size and SHA-256.
 
-Downloaded bytes are stored in `.<file>.partial`. A second file stores the version of the file that the server states
-(ETag or date). If this version changes during a download, the download starts again, so a file never contains bytes of
-two versions. The file receives its final name only after its checksum is verified. If the checksum is wrong, the file
-is removed.
+Downloaded bytes are stored in `.<file>.partial`. A second file stores the version (ETag or date) that the server states
+for the downloaded file. If this version changes during a download, the download starts again, so a file never contains
+bytes of two versions. The file receives its final name only after its checksum is verified. If the checksum is wrong,
+the file is removed.
 """
 
 import json

@@ -28,8 +28,8 @@ class FetchedFolder:
         return _stamp(self.path) == self._identity
 
     def start(self, *, keep: bool) -> Path:
-        """Return the working folder. Its files are removed unless `keep` is True and the files have the origin of this
-        object.
+        """Return the working folder. Files of an earlier run are kept if `keep` is True and that run began the folder
+        for the same origin; else, they are removed.
         """
         begun = self.work / ".begun.json"
         if not keep or _stamp(self.work, begun.name) != self._identity:

@@ -202,7 +202,8 @@ def fetch_file(repository: str, kind: Kind, revision: str, name: str, folder: Pa
 def _fetch_files(
     repository: str, kind: Kind, revision: str, choose: Callable[[list[str]], list[str]], work: Path, where: str
 ) -> None:
-    """Download files of a repository into `work`. `choose` selects the files: it receives and returns a list of names.
+    """Download files of a repository into `work`. `choose` selects the files: this function receives the names of all
+    files, and returns the names of the files to download.
 
     Raises SourceError, whose message begins with `where`, if a file cannot be downloaded.
     """

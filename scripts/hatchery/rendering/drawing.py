@@ -1,8 +1,9 @@
 """Functions that all figures share: font sizes, legends, and reproducible files. `style` defines the style of each
 model.
 
-A figure is drawn twice, for wide screens and for phones; its SVG file contains both drawings. Equal numbers produce
-byte-identical files: identifiers are hashed with a fixed salt, and files contain neither time nor software version.
+A figure is drawn twice, for wide screens and for phones; the SVG file of the figure contains both drawings. Equal
+numbers produce byte-identical files: identifiers are hashed with a fixed salt, and files contain neither time nor
+software version.
 """
 
 import io
@@ -98,9 +99,9 @@ def save_drawings(
 ) -> None:
     """Write an SVG file with two drawings of a figure: one with the width of `style`, and one for the width of a phone.
 
-    Viewers show the first drawing. The second is stored as a `symbol`, which a page may show instead; it is left out if
-    `style` is already narrow. If `pdf` is given, the first drawing is also written as PDF. The text `remark`, for
-    example on models that are not shown, is printed above the drawing.
+    Viewers show the first drawing. The second drawing is stored as a `symbol`, which a page may show instead. If
+    `style` is already narrow, there is no second drawing. If `pdf` is given, the first drawing is also written as PDF.
+    The text `remark`, for example on models that are not shown, is printed above the drawing.
     """
     with figure_style(style):
         figure = draw(style)

@@ -112,8 +112,8 @@ class Table:
         return csv_text(self.headings, ([_plain(cell) for cell in row.cells] for row in self.rows))
 
     def records(self) -> list[dict[str, str]]:
-        """Return one mapping per row: the texts of the row's cells by heading of their column, and the heading of the
-        row's group as `group`.
+        """Return one mapping per row. The mapping contains the text of each cell of the row, by heading of the column,
+        and under the key `group` the heading of the row's group.
         """
         return [
             {"group": _plain(group.heading), **dict(zip(self.headings, map(_plain, _row(row).cells), strict=True))}

@@ -1,7 +1,7 @@
 """Converts validation errors of settings into messages for users: one line per problem.
 
-Only this module depends on pydantic's errors. Messages never show regular expressions; `Text` describes them in words.
-One error lists the problems of all files, so that users can fix all problems at once.
+Only this module depends on pydantic's errors. Messages never show regular expressions; `Text` describes each pattern in
+words. One error lists the problems of all files, so that users can fix all problems at once.
 """
 
 import difflib

@@ -178,8 +178,8 @@ class DocumentEncoder:
         return np.concatenate([np.zeros(0, np.uint16), *counts])
 
     def _encode_sentences(self, sentences: list[str], ends_paragraph: list[bool]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the concatenated token ids of all sentences, and an array with the index of each sentence's first id;
-        its last element is the total number of ids.
+        """Return two arrays: the concatenated token ids of all sentences, and the index of each sentence's first id,
+        followed by the total number of ids.
         """
         flat = array("H" if self._dtype == np.uint16 else "I")
         bounds = np.zeros(len(sentences) + 1, dtype=np.int64)

@@ -2,7 +2,7 @@
 
 A token represents the text from the end of the previous token to its own end, so a word includes the space before it.
 If sentences are encoded one by one, the line end between two sentences belongs to no token. [PAR] represents the blank
-line between two paragraphs; at the end of a document it represents no text. Bytes of special tokens are counted by
+line between two paragraphs; at the end of a document, [PAR] represents no text. Bytes of special tokens are counted by
 name, because some objectives do not predict these tokens.
 """
 

@@ -1,9 +1,9 @@
-"""The static HTML page of an experiment or a study, for readers who did not run it.
+"""The static HTML page of an experiment or a study, for readers who did not run the experiment.
 
 The first screen states which models are compared, names the leading models in sentences, and draws averages and
 learning curves. In the tables, each of our scores links to its row on the provenance page, and this row links to
 manifests and raw files. If a large experiment's provenance page omits the row, the score has no link. The page loads no
-other files. Its only script sorts and filters tables; all content is readable without it. Equal results produce
+other files. Its only script sorts and filters tables; all content is readable without the script. Equal results produce
 byte-identical pages, except for the days and times of training (`page_runs`).
 """
 

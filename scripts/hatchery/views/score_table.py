@@ -167,7 +167,7 @@ class ScoreTable:
         return [line for block in self.blocks for line in block.lines]
 
     def turned(self) -> "ScoreTable":
-        """Return the transposed table: its columns become rows. The table must have one block."""
+        """Return the transposed table, in which columns become rows. The table must have one block."""
         columns = zip(*(line.values for line in self.lines), strict=True)
         lines = tuple(Line(heading, "", values) for heading, values in zip(self.headings, columns, strict=True))
         labels = tuple(line.label for line in self.lines)
@@ -229,9 +229,9 @@ def with_best(lines: Sequence[Line], within_deviation: bool = False) -> list[Lin
     several best numbers, the largest of their deviations is used: in LTG-BERT's Table 3, 92.3 on SST-2 is bold next to
     92.8 ± 0.5 and 92.8 ± 0.4.
 
-    If a column contains only one printed number, this number is not marked. If it contains only one of our numbers, our
-    number is not marked. None of our numbers in a column is marked if they are not comparable with each other, or if
-    one of the best belongs to a model with one pretraining seed.
+    If a column contains only one printed number, this number is not marked. If a column contains only one of our
+    numbers, our number is not marked. None of our numbers in a column is marked if they are not comparable with each
+    other, or if one of the best belongs to a model with one pretraining seed.
     """
     columns: dict[tuple[bool, int], list[tuple[float, float]]] = {}
     ours: dict[int, list[tuple[float, Score]]] = {}

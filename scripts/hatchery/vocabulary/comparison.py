@@ -15,9 +15,9 @@ follows:
   10:30 1/2) and endings (4th, 2nd, 1990s) are one numeral. In both versions, digits after a letter belong to the word
   (mp3).
 - Contractions. `as_published`: stem and ending are separate words (`don't` is `don` and an ignored `t`; `didn't` is
-  rejected because of `didn`). `corrected`: a contraction is one word. It is known if the vocabulary contains it without
-  apostrophe, or if its stem is known and its ending is one of n't, 't, 's, 'd, 'm, 're, 've, 'll. Two endings are
-  allowed (shouldn't've).
+  rejected because of `didn`). `corrected`: a contraction is one word. A contraction is known if the vocabulary contains
+  it without apostrophe, or if its stem is known and its ending is one of n't, 't, 's, 'd, 'm, 're, 've, 'll. Two
+  endings are allowed (shouldn't've).
 
 Selection of sentences: the document is lower-cased and split by Punkt, and each sentence is a candidate.
 

@@ -217,7 +217,7 @@ class Window(NamedTuple):
 
 
 class Marked(NamedTuple):
-    """A window of a whole corpus.
+    """A window of a corpus that is treated as one text.
 
     `mark` is the random number that determines whether the window is selected. `place` is the position of the window:
     (index of the file, index of the first word in the file).
@@ -262,8 +262,8 @@ def drawn_windows(
 def marked_windows(
     documents: Documents, window_words: int, stride_words: int, seed: str, file_number: int
 ) -> Iterator[Marked]:
-    """Yield all windows of one file, each with a random number. Of a whole corpus, the windows with the smallest random
-    numbers are selected.
+    """Yield all windows of one file, each with a random number. If the whole corpus is one text, the windows with the
+    smallest random numbers are selected.
 
     The file is read document by document.
     """

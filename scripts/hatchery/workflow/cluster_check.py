@@ -3,9 +3,10 @@
 Snakemake plans with the current profile and configuration, and functions of the Slurm plugin build the commands. So the
 shown commands equal the commands that Snakemake would submit, except for the run's id and a default account. All jobs
 of the target are planned, including finished jobs. `sbatch --test-only` checks account, partition, features, nodes,
-processors, memory and GPUs without submitting a job. But it accepts some jobs that would wait forever. Therefore the
-output of `sinfo` is also checked: a job is reported if its partition is down, or if its run time exceeds the limit of
-the partition. Slurm itself refuses too long run times only if EnforcePartLimits is set (tried with Slurm 22.05).
+processors, memory and GPUs without submitting a job. But `--test-only` accepts some jobs that would wait forever.
+Therefore the output of `sinfo` is also checked: a job is reported if its partition is down, or if its run time exceeds
+the limit of the partition. Slurm itself refuses too long run times only if EnforcePartLimits is set (tried with Slurm
+22.05).
 """
 
 import shlex

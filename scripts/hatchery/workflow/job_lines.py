@@ -1,8 +1,8 @@
 """Snakemake's log on the terminal: one line per job, and at the end the reasons why jobs failed.
 
 Snakemake's original messages, about ten lines per job, are still written to `.snakemake/log/`. The options `--verbose`
-and `--printshellcmds` show these messages on the terminal; `--quiet` hides some of them. Warnings and errors are always
-shown.
+and `--printshellcmds` show these messages on the terminal; `--quiet` hides some of these messages. Warnings and errors
+are always shown.
 """
 
 import logging

@@ -106,7 +106,7 @@ class Findings:
 
     `answer` contains sentences, generated from the rows, that the page shows before the tables. `notes` explain how the
     numbers were computed; text in backquotes is shown as code. Numbers are written unrounded. If the last digits of a
-    number differ between machines, the analysis must round it.
+    number differ between machines, the analysis must round this number.
     """
 
     rows: Sequence[Mapping[str, Any]] = ()

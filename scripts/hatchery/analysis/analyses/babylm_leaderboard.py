@@ -165,7 +165,7 @@ def half_interval(values: Sequence[float]) -> float:
 
 
 def _printed(name: str, found: Mapping[str, float], settings: LeaderboardSettings) -> _Entry:
-    """Return a published row with its printed mean. If no mean is printed, compute it from the row's parts.
+    """Return a published row with its printed mean. If no mean is printed, compute the mean from the row's parts.
 
     The row also contains a second mean, in which the score for the age of acquisition counts as 0.
     """

@@ -38,7 +38,7 @@ NOTE = (
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOverlapSettings(AnalysisSettings):
-    """Settings of the analysis, which has no keys of its own."""
+    """Settings of the analysis. The analysis has only the keys of every analysis."""
 
 
 def count_overlap(settings: TrainingOverlapSettings, study: Study) -> Findings:

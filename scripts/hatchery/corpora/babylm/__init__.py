@@ -100,7 +100,8 @@ class Treatment:
         """Return True if a raw line stays in the output. `text` is the line after cleaning.
 
         If `text` is empty, the line is dropped and counted with `reading: corrected`. With `reading: as_published`, the
-        line stays, because the published scripts write a document boundary or a pair of quotes for it (inferred).
+        line stays, because the published scripts write a document boundary or a pair of quotes for this line
+        (inferred).
         """
         if text or not self.corrected:
             return True

@@ -120,7 +120,8 @@ def form_of(source: RawSource, file: str, options: PlainTextOptions, english: bo
     """Return the form of a file's lines. The options set this form; otherwise, it is recognised from the file's
     beginning.
 
-    `english` is True if the corpus's text is English; it only affects whether paragraphs are split into sentences.
+    `english` is True if the corpus's text is English; this argument only affects whether paragraphs are split into
+    sentences.
     """
     if options.tagged:
         return LineForm("wrapped")

@@ -95,7 +95,9 @@ def _without_prefix_space(part: Any) -> Any:
 
 
 def model_only(definition: Definition) -> Definition:
-    """Return the tokenizer reduced to its model; the input of the result is one normalised pre-token."""
+    """Return a tokenizer that consists only of the model of `definition`. The input of this tokenizer is one normalised
+    pre-token.
+    """
     parts = ("normalizer", "pre_tokenizer", "post_processor", "decoder", "truncation", "padding")
     return {**definition, **dict.fromkeys(parts), "added_tokens": []}
 

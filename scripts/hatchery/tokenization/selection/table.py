@@ -173,7 +173,7 @@ def chosen_rows(
     by_reference: Mapping[str, Measures],
     reference_sizes: Mapping[str, int],
 ) -> list[SelectionRow]:
-    """Return the rows of the table in the order of the settings, with the chosen tokenizers marked.
+    """Return the rows of `selection.csv` in the order of the settings, with the chosen tokenizers marked.
 
     A reference tokenizer is the last row of its tokenizer type.
     """

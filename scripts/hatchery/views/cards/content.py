@@ -161,8 +161,8 @@ def length_section(sources: Sequence[str], facts: Mapping[tuple[str, str], Lengt
 
 
 def vocabulary_section(facts: Mapping[str, VocabularyFacts]) -> Section:
-    """Return the section on types, hapaxes and most frequent words of each source. If there are several sources, it
-    also describes all sources together.
+    """Return the section on types, hapaxes and most frequent words of each source. If there are several sources, the
+    section also describes all sources together.
     """
     rows = [
         (

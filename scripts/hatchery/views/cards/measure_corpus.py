@@ -116,8 +116,8 @@ def excerpt(text: str, number: int, characters: int) -> str:
     """Return an excerpt. It starts at paragraph `number` modulo the number of paragraphs, or earlier if fewer than
     `characters` characters follow.
 
-    The excerpt has at most `characters` characters, and an ellipsis if text follows. If possible, it ends between
-    words.
+    The excerpt has at most `characters` characters, and an ellipsis if text follows. If possible, the excerpt ends
+    between words.
     """
     starts = [0]
     while (blank := text.find("\n\n", starts[-1])) >= 0:

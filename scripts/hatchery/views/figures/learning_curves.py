@@ -141,7 +141,7 @@ def interval_means(rows: Sequence[tuple[int, int, float]], width: int) -> dict[i
 
 
 def tokens_per_step(runs: Sequence[Sequence[CurvePoint]]) -> float | None:
-    """Return the number of tokens per optimiser step if it is the same at all points of all runs, else None.
+    """Return the number of tokens per optimiser step if this number is the same at all points of all runs, else None.
 
     At each point, the number of tokens may deviate by at most 2 % of the largest number of tokens in any run.
     """

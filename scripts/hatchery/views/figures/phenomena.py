@@ -139,8 +139,8 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 def suite_bars(suite: str, measured: pl.DataFrame, published: PublishedMarks | None = None) -> SuiteBars:
     """Return a panel with means and deviations over seeds: phenomena by name, then averages.
 
-    The first average is over pairs, if the suite has this average. Otherwise it is over phenomena, if there are
-    several. The average over paradigms follows if a paper prints it for one of the models.
+    The first average is over pairs, if the suite has this average. Otherwise the first average is over phenomena, if
+    there are several phenomena. The average over paradigms follows if a paper prints it for one of the models.
     """
     metrics = set(measured.filter(pl.col("level").is_in(LEVELS))["metric"])
     metric = next((known for known in AXES if known in metrics), ACCURACY)

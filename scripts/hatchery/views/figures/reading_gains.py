@@ -1,7 +1,7 @@
 """Gain in log-likelihood of regressions of reading times from adding a language model's surprisals as predictors.
 
 Each response (a column of reading times) of each table has a row of two panels. In one panel, the x axis is the model's
-perplexity; in the other panel, it is the number of words that the model has seen.
+perplexity; in the other panel, the x axis is the number of words that the model has seen.
 """
 
 from collections.abc import Iterable, Mapping
