@@ -214,8 +214,9 @@ def finetuning(bench: Bench) -> Rows:
 
 
 def resume(bench: Bench) -> Rows:
-    """Yield a row with two largest differences of weights. The first is between an undisturbed run and a run that was
-    killed after its first checkpoint and resumed. The second is between two undisturbed runs.
+    """Yield a row with two numbers; each is the largest difference between the weights of two runs. The first number
+    compares an undisturbed run with a run that was killed after its first checkpoint and resumed. The second number
+    compares two undisturbed runs.
     """
     yield attempted("resume", "killed once", partial(_killed_and_resumed, bench))
 

@@ -345,7 +345,7 @@ class RowGroups:
             self.add_table(_arrow(self._table, rows))
 
     def add_table(self, rows: pa.Table) -> None:
-        """Write rows that have the columns of the table as one row group."""
+        """Write `rows`, an Arrow table with the columns of this table, as one row group."""
         self._writer.write_table(rows)
 
 

@@ -178,7 +178,7 @@ def folder_splitter(folder: Path, reading: ReadingName = "corrected") -> Sentenc
 
 
 def parameter_files(source: RawSource) -> list[str]:
-    """Return the parameter files in a source, of all languages."""
+    """Return the parameter files of all languages in a source."""
     return [path for name in PARAMETER_FILES for path in source.names(name)]
 
 

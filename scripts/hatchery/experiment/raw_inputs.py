@@ -59,7 +59,9 @@ def about(project: "Project", source: str) -> dict[str, str]:
 
 
 def readings(data: Iterable[tuple[str, ReadData]], source: str) -> dict[str, dict[str, object]]:
-    """Return the entries of `data` (from `data_read`) that read the raw input `source`, by configuration key."""
+    """Return the data in `data` (the result of `data_read`) that are read from the raw input `source`, by configuration
+    key.
+    """
     return {read.where: {"kind": kind, "settings": read.settings} for kind, read in data if read.source == source}
 
 

@@ -184,8 +184,8 @@ class CorpusFile(ConversionKeys, OneOfKeys):
         return WordCounting(word_count="adjusted", byte_premium=single, byte_premiums=premiums)
 
     def _check_premiums(self) -> None:
-        """Raise RefusedError for a byte premium of a multilingual sample, premiums of unknown sources, or a missing
-        premium.
+        """Raise RefusedError in three cases: a multilingual sample has the key `byte_premium`, a premium belongs to an
+        unknown source, or a premium is missing.
         """
         mixed = self.sample is not ABSENT and self.sample.languages is not ABSENT
         if mixed and self.byte_premium is not None:

@@ -33,7 +33,7 @@ class Statement:
     defines: frozenset[str]
     reads: frozenset[str]
     is_block: bool
-    """True for a class or a function. Two empty lines precede and follow it."""
+    """True for a class or a function, which two empty lines precede and follow."""
     follows_closely: bool
     """True if no empty line separates the statement and its comment from the previous statement."""
     imports_at: int | None

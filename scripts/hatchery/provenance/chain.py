@@ -67,7 +67,7 @@ class ManifestIndex:
         return path in self._outside
 
     def find(self, beginning: str) -> list[Found]:
-        """Return an entry for each digest that begins with `beginning`."""
+        """Return an entry (digest and paths) for each digest that begins with `beginning`."""
         if beginning in self._found:
             return [self._found[beginning]]
         return [found for digest, found in self._found.items() if digest.startswith(beginning)]

@@ -99,8 +99,9 @@ def frozen_configuration(folder: str | Path, is_main_process: bool, may_write: b
 
     A cluster job may start hours after its submission, but must use the configuration of the time of its submission.
     Therefore the main process writes a copy, which is named by the digest of its content. An environment variable,
-    which all cluster executors forward, contains the path of the copy. In a job without this variable, `folder` is
-    returned. A dry run starts no jobs, so it writes no copy. Raises ConfigError in a job if the copy was altered.
+    which all cluster executors forward, contains the path of the copy. In a job without this variable, or if the copy
+    is missing, `folder` is returned. A dry run starts no jobs, so it writes no copy. Raises ConfigError in a job if the
+    copy was altered.
     """
     if not is_main_process:
         handed_on = os.environ.get(VARIABLE, "")

@@ -47,12 +47,13 @@ class JobFacts:
 def job_resources(need: Stage, cluster: ClusterSettings, facts: JobFacts, attempt: int = 1) -> dict[str, Resource]:
     """Return the resources of a stage's job; the keys are the names that Snakemake's Slurm executor reads.
 
-    `mem_mb` is the memory per node, and `runtime` is the run time in minutes. The cause of a failure (memory or time)
-    is unknown, so both values grow with each attempt, up to the limits of the partition. There is one exception: if the
-    partition's memory limit is unknown, the memory of a pretraining does not grow. A pretraining may need many
-    attempts, and the last attempts would request more memory than any node has. `gpu_slots` is the number of GPU slots
-    that the job needs on this machine; a GPU has `jobs_per_gpu` slots. The Slurm executor ignores `gpu_slots` and uses
-    `gres`. Raises ConfigError for an invalid number of threads, minutes or attempts.
+    `mem_mb` is the memory per node, and `runtime` is the run time in minutes. For a stage that never runs on the
+    cluster, both values are constant. For other stages, both values grow with each attempt, up to the limits of the
+    partition, because the cause of a failure (memory or time) is unknown. There is one exception: if the partition's
+    memory limit is unknown, the memory of a pretraining does not grow. A pretraining may need many attempts, and the
+    last attempts would request more memory than any node has. `gpu_slots` is the number of GPU slots that the job needs
+    on this machine; a GPU has `jobs_per_gpu` slots. The Slurm executor ignores `gpu_slots` and uses `gres`. Raises
+    ConfigError for an invalid number of threads, minutes or attempts.
     """
     require(facts.threads >= 1, "resources: threads", facts.threads, "1 or more")
     require(attempt >= 1, "resources: attempt", attempt, "1 or more")

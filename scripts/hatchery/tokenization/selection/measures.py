@@ -183,7 +183,7 @@ def count_words(sequences: Iterable[str]) -> Counter[str]:
 
 
 def word_split_ratio(definition: Definition, words: Counter[str], where: str) -> float:
-    """Return the mean number of tokens of isolated words. Raises CorpusError, naming `where`, if there is no word."""
+    """Return the mean number of tokens per isolated word. Raises CorpusError, naming `where`, if there is no word."""
     total = words.total()
     if not any(words):
         raise CorpusError(f"{where}: word-split ratio: the sample contains no words, expected at least one word")

@@ -64,7 +64,7 @@ class Declaration:
 
     @property
     def paragraphs(self) -> list[str]:
-        """Return the paragraphs of the explanation."""
+        """Return the paragraphs of the figure's explanation."""
         return [" ".join(part.split()) for part in self.explanation.split("\n\n") if part.strip()]
 
 
