@@ -210,7 +210,8 @@ class AskedModel:
 
     def _with_gaps(self, sentence: str, mask_id: int) -> tuple[list[int], list[int]]:
         """Return the model input for a sentence with gaps, as token ids with special tokens, and the positions of the
-        mask tokens in this input. Each gap becomes one mask token.
+        mask tokens in this input. Each gap becomes one mask token. Raises EvaluationError for a sentence without a gap,
+        and for a gap within a word.
         """
         (sentence,) = _one_text(sentence)
         gaps = [match.span() for match in GAPS.finditer(sentence)]

@@ -106,7 +106,9 @@ class PairTexts(PaddedExamples):
         return [*document.sentence_starts.tolist(), end]
 
     def _lengths(self, number: int) -> list[int]:
-        """Return the number of tokens of the prompt (0 without prompt), of the chosen text and of the rejected text."""
+        """Return the number of tokens of the prompt (0 without prompt), of the chosen text and of the rejected text.
+        Raises TrainingError for a document that is not a pair.
+        """
         bounds = self._bounds(self._documents.document(number))
         texts = len(bounds) - 1
         if texts not in (TEXTS_OF_A_PAIR, TEXTS_OF_A_PAIR + 1):

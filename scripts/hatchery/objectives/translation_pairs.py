@@ -242,7 +242,9 @@ def _full_cuts(until: np.ndarray, budget: int) -> np.ndarray:
 
 
 def _side_lengths(documents: DocumentCollection) -> np.ndarray:
-    """Return the number of source tokens and of target tokens of every document: int64 [documents, 2]."""
+    """Return the number of source tokens and of target tokens of every document: int64 [documents, 2]. Raises
+    TrainingError for a document that is not a pair.
+    """
     lengths = np.zeros((documents.n_documents, LINES_OF_A_PAIR), dtype=np.int64)
     for number in range(documents.n_documents):
         document = documents.document(number)

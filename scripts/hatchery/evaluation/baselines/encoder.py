@@ -177,7 +177,7 @@ def start_of_decoder(network: Any, where: str) -> int:
 
 
 def _numbers(attention_mask: Tensor | None) -> Tensor | None:
-    """Return a mask as `transformers` expects it: 1 at tokens, 0 at padding."""
+    """Return a mask as `transformers` expects it: 1 at tokens, 0 at padding; None if `attention_mask` is None."""
     return None if attention_mask is None else attention_mask.long()
 
 
@@ -322,7 +322,9 @@ class BaselineModel:
         return self._selected(input_ids, attention_mask, rows)[1]
 
     def _selected(self, input_ids: Tensor, attention_mask: Tensor, rows: Tensor, **more: Any) -> tuple[Any, Tensor]:
-        """Return the network's output for the inputs, and its logits [M, V] at `rows`."""
+        """Return the network's output for the inputs, and its logits [M, V] at `rows`. Raises ModelError for a network
+        that returns no logits for each token.
+        """
         selected = False
 
         def select(module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:

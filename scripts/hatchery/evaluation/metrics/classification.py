@@ -48,7 +48,9 @@ def accuracy(scored: Scored) -> float:
 
 @metric
 def f1(scored: Scored) -> float:
-    """F1 of the class with index 1, 2TP / (2TP + FP + FN). As in BabyLM and ELC-BERT, it is not a macro average."""
+    """F1 of the class with index 1, or of the label with index 1 if labels are independent: 2TP / (2TP + FP + FN). As
+    in BabyLM and ELC-BERT, it is not a macro average. Raises EvaluationError if there is only one independent label.
+    """
     if independent(scored):
         if scored.labels.shape[1] <= POSITIVE_CLASS:
             raise EvaluationError("metric f1: got one independent label, expected two or more")

@@ -39,7 +39,8 @@ def _entity_tracking(source: RawSource, suite: SuiteSettings, name: str) -> Iter
     """Yield an item per row: the options after one prefix, the correct option first. The rows of one file with the same
     number of operations form a paradigm.
 
-    With the edition 2026, rows in which an option contains NOTHING are omitted.
+    With the edition 2026, rows in which an option contains NOTHING are omitted. Raises EvaluationError naming file and
+    line for a malformed row.
     """
     split = plain_name(PurePosixPath(name).stem)
     for record in read_json_lines(source, name):
@@ -77,7 +78,7 @@ def _comps(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]
 
 def _global_piqa(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
     """Yield an item per row: the solutions after one prompt. The correct solution is the first candidate, regardless of
-    its position in the row.
+    its position in the row. Raises EvaluationError naming file and line for a malformed row and for a repeated id.
     """
     path = PurePosixPath(name)
     paradigm = plain_name(path.parent.name or path.stem)
@@ -101,7 +102,9 @@ def _global_piqa(source: RawSource, suite: SuiteSettings, name: str) -> Iterator
 
 
 def _wug(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield an item per row: two sentences, and the fraction of people who prefer the first sentence."""
+    """Yield an item per row: two sentences, and the fraction of people who prefer the first sentence. Raises
+    EvaluationError naming file and line for a malformed row.
+    """
     paradigm = plain_name(PurePosixPath(name).stem)
     for record in read_json_lines(source, name):
         texts, ratio = record.text("sentences").split("\t"), record.value("ratio")

@@ -129,7 +129,8 @@ def _rows(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
 
 def _alternating_lines(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
     """Yield pairs of adjacent lines. Blank lines are allowed only between pairs: within a pair, a blank line would
-    shift all later pairs.
+    shift all later pairs. Raises EvaluationError naming the file for a pair that is incomplete or contains a blank
+    line, and for a file without pairs.
     """
     stem = plain_name(PurePosixPath(name).stem)
     phenomenon = stem.partition("-")[0]  # The names of Zorro's files are <phenomenon>-<paradigm>.txt.

@@ -130,7 +130,8 @@ def bracketed(cells: Sequence[str], where: str) -> tuple[LabelledSpan, ...]:
 
 def _clusters(cells: Sequence[str], where: str) -> tuple[LabelledSpan, ...]:
     """Return the mentions that cells such as `(12`, `12)`, `(12)|(3` and `-` encode. A closing bracket closes the
-    mention with the same cluster number, even if another mention was opened later.
+    mention with the same cluster number, even if another mention was opened later. Raises EvaluationError for a cell of
+    another form, and for a bracket that is not opened or not closed.
     """
     opened: dict[str, list[int]] = {}
     spans = []
@@ -237,7 +238,9 @@ def tagged(tags: Sequence[str], where: str) -> tuple[LabelledSpan, ...]:
 
 
 def _named(values: Sequence[Any], names: Sequence[str], where: str) -> list[str]:
-    """Return the class names of `values`, which are either class names already or indices into `names`."""
+    """Return the class names of `values`, which are either class names already or indices into `names`. Raises
+    EvaluationError for other values.
+    """
     if all(isinstance(value, str) for value in values):
         return list(values)
     if not names:

@@ -157,8 +157,8 @@ def _chosen(source: RawSource, name: str, settings: ReadingTableSettings, most: 
 def _texts(
     source: RawSource, settings: ReadingTableSettings, most: MostRows
 ) -> dict[str, dict[float, tuple[str, str | None]]]:
-    """Return the words of the table `texts`, by item and position. If a position has several rows, the first row
-    counts.
+    """Return the words of the table `texts`, each with the name of its sentence (None if unknown), by item and
+    position. If a position has several rows, the first row counts.
     """
     assert settings.texts is not None
     words_by_item: dict[str, dict[float, tuple[str, str | None]]] = {}

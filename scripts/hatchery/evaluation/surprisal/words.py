@@ -170,7 +170,8 @@ class _Asked:
         self, split: Sequence[Words], first: int, place: Callable[[int], str], on_texts: Callable[[int], None]
     ) -> pl.DataFrame:
         """Return a table with a row for each word of the texts `split`; `first` is the index of the first of these
-        texts. `place` returns the place of a text, by index, for messages.
+        texts. `place` returns the place of a text, by index, for messages. Raises EvaluationError for a text without a
+        word or token, and for a text that is too long for a masked model.
         """
         model, way = self.model, WAYS[self.scoring]
         for index, words in enumerate(split, first):

@@ -74,7 +74,9 @@ def _check(row: Record, passage: str, query: str, entities: list[str], answers: 
 
 
 def _texts(row: Record, name: str) -> list[str]:
-    """Return the distinct texts in a row's list field `name`, in order."""
+    """Return the distinct texts in a row's list field `name`, in order. Raises EvaluationError for a field that is not
+    a list of non-empty texts.
+    """
     values: Any = nested(row, row.value(name), name, list)
     for value in values:
         if not isinstance(value, str) or not value.strip():
