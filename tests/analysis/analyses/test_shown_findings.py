@@ -194,9 +194,9 @@ def test_every_table_is_a_file_and_those_of_an_earlier_run_are_removed(study: St
     text = (output.parent / "table_01.tex").read_text(encoding="ascii")
     assert r"\label{tab:invented-mine-table-01}" in text and "invented, mine" in text
     markdown = (output.parent / "tables.md").read_text(encoding="utf-8")
-    assert markdown.startswith("# A title\n") and "\n| average of | of | n |" in markdown
+    assert markdown.startswith("# A title\n") and "\n| suite average | source | n |" in markdown
     assert "A negative rho means" in text
-    assert markdown.index("| average of |") < markdown.index("\n- n is the number of trained models")
+    assert markdown.index("| suite average |") < markdown.index("\n- n is the number of trained models")
 
 
 def test_an_analysis_without_tables_writes_none() -> None:
