@@ -12,6 +12,7 @@ from hatchery.evaluation.finetuning import finetune_on_task as stage_module
 from hatchery.evaluation.finetuning.batches import Predicted
 from hatchery.evaluation.finetuning.measurements import settings_text
 from hatchery.evaluation.finetuning.scored_sets import label_mapping
+from hatchery.evaluation.finetuning.task_data import encode_task, measures
 from hatchery.evaluation.tasks.settings import FinetuneSettings, TaskSettings, TransferSettings
 from hatchery.modeling.norm_and_dropout import Dropout
 from hatchery.typed import build
@@ -244,6 +245,21 @@ def test_a_probe_holds_sentences_out_with_all_their_targets(run):
     # ADJ is the first of the most frequent training labels. Of the 12 validation targets with 14 labels, 2 have ADJ.
     assert measures["majority_accuracy_validation"] == pytest.approx(2 / 12)
     assert measures["majority_micro_f1_validation"] == pytest.approx(2 * 2 / (12 + 14))
+
+
+def test_groups_and_numbers_are_those_of_the_sentences_that_are_kept(make_source, json_lines, tokenizer):
+    # A sentence of more than 32 tokens is dropped. The second and the last sentence are equal.
+    long = {"text": " ".join(["old"] * 40), "targets": [{"span1": [0, 1], "label": "DET"}]}
+    train, validation = probe_rows(2, 0), probe_rows(3, 1)
+    train = [long, train[0], {**train[1], "text": "A cat sleeps ."}, train[0]]
+    source = make_source({"train.jsonl": json_lines(train), "validation.jsonl": json_lines([*validation, long, long])})
+    given = settings(PROBE)
+    chosen = build(FinetuneSettings, {key: given[key] for key in ("task", "protocol")})
+    task = encode_task(chosen, {"demo": source}, None, tokenizer)
+    assert task.groups == [0, 1, 0]
+    found = measures(task)
+    assert [found[f"{name}_rows"] for name in ("train", "validation")] == [9, 9]
+    assert [found[f"dropped_{name}_sentences"] for name in ("train", "validation")] == [1, 2]
 
 
 def marked_rows():

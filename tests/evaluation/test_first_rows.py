@@ -33,6 +33,8 @@ def task(**changes):
 
 CHOICE = {"layout": "copa", "fields": (), "labels": (), "head": HeadSettings("multiple_choice")}
 TRANSFER = TransferSettings({"0": (0,), "1": (1, 2)})
+BY_LABEL = {"format": "labelled_lines", "fields": (), "files": {"0": "a", "1": "b"}}
+TREEBANKS = {"format": "treebanks", "fields": (), "labels": (), "head": HeadSettings("word_classification")}
 
 
 @pytest.mark.parametrize(
@@ -46,7 +48,8 @@ TRANSFER = TransferSettings({"0": (0,), "1": (1, 2)})
         {"files": {"validation": "dev.json"}, "transfer": TRANSFER},
         {"files": {"train": "t.json"}},
         {"format": "rte_xml", "fields": ()},
-        {"format": "labelled_lines", "fields": (), "files": {"0": "a", "1": "b"}},
+        BY_LABEL,
+        {**TREEBANKS, "files": {"nl": "a", "en": "b"}},
         {"format": "conllu", "fields": (), "labels": (), "head": HeadSettings("span_classification")},
         {"label_values": {"no": 0, "yes": 1}, "expected_rows": {"train": 5}},
     ],
@@ -63,6 +66,11 @@ def test_settings_that_fit_together_are_accepted(changes):
         ({"files": {"train": "a", "mismatched": "b"}}, "files"),
         ({"format": "labelled_lines", "files": {"0": "a"}}, "files"),
         ({"expected_rows": {"test": 3}}, "expected_rows"),
+        # The files of a label or of a language are not a set.
+        ({**BY_LABEL, "expected_rows": {"0": 3}}, "expected_rows"),
+        ({**BY_LABEL, "scored_rows": {"condition": "test"}}, "scored_rows"),
+        ({**TREEBANKS, "files": {"nl": "a", "validation": "b"}}, "files"),
+        ({"sorted_labels": True, "labels": (), "format": "rte_xml"}, "sorted_labels"),
         ({"files": {"train": "a"}, "scored_rows": {"condition": "test"}}, "scored_rows"),
         ({"head": HeadSettings("span_classification")}, "head.kind"),
         ({"head": HeadSettings("multiple_choice")}, "head.kind"),
@@ -292,6 +300,39 @@ def test_registered_data_is_checked_with_the_packages_of_its_environment(
     environment = {"PYTHONPATH": str(repository / "scripts"), "PATH": ""}
     ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
+
+
+WHOLE_CELLS = b'a,b\n"x\ny",1\n"z'
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "read"),
+    [
+        ("a.jsonl", b"{}\n" * 9, b"{}\n" * 5),
+        ("a.csv", WHOLE_CELLS + b'\nz",2\n' * 3, b'a,b\n"x\ny",1\n'),
+        ("a.CSV", WHOLE_CELLS + b'\nz",2\n' * 3, b'a,b\n"x\ny",1\n'),
+        # These files cannot be read in part: one JSON list, one long line, and Parquet.
+        ("a.json", b" [{},\n{},\n{},\n{},\n{}]\n", None),
+        ("a.txt", b"x" * 20 + b"\n", None),
+        ("a.parquet", b"PAR1\n" * 5, None),
+    ],
+)
+def test_of_a_large_file_the_complete_rows_in_its_first_bytes_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes, read: bytes | None
+) -> None:
+    monkeypatch.setattr(first_rows, "SMALL_BYTES", 17)
+    monkeypatch.setattr(first_rows, "HEAD_BYTES", 17)
+    (tmp_path / name).write_bytes(content)
+    source = first_rows.FirstLines(tmp_path, "a", "folder", tmp_path, {name: (len(content), "")})
+    with source.open(name) as handle:
+        assert handle.read() == (content if read is None else read)
+
+
+def test_a_folder_of_too_many_files_is_not_checked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = build(TaskSettings, written(fields=["text"]))
+    for most, is_checked in ((2, True), (1, False)):
+        monkeypatch.setattr(first_rows, "MOST_FILES", most)
+        assert (first_problem(wrong, folder) is not None) == is_checked
 
 
 def test_files_that_are_small_together_are_read_whole_and_of_others_the_first_rows():

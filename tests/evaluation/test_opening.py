@@ -11,6 +11,7 @@ from torch import nn
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ManifestError, ModelError
 from hatchery.evaluation.opening import HUB_FILES, OTHER_WEIGHTS, fetched, open_model
+from hatchery.evaluation.trained_objective import Use, default_objective
 from hatchery.evaluation.user_modules import UserEncoder
 from hatchery.training.own_model import OwnModel
 
@@ -100,3 +101,20 @@ def test_the_encoder_of_a_module_has_its_layers_and_sets_every_dropout() -> None
     assert torch.equal(encoder.hidden_at(ids, None, rows), expected)
     encoder.set_dropout(0.25)
     assert (module.dropout.p, module.attention_dropout) == (0.25, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [
+        (Use(("masked",)), None),
+        (Use(("translation",)), None),
+        (Use(("causal",)), ("causal", "packed")),
+        (Use(("causal",), appends_end_token=False), ("causal", "blocks")),
+        (Use(("masked", "causal"), 1), ("hybrid", "packed")),
+    ],
+)
+def test_a_model_of_unknown_training_has_the_default_objective_of_its_uses(
+    use: Use, expected: tuple[str, str] | None
+) -> None:
+    found = default_objective(use)
+    assert (found and (found.task, getattr(found, "segments", ""))) == expected

@@ -9,7 +9,14 @@ import pytest
 
 from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.errors import CorpusError
-from hatchery.evaluation.filled_sentences import beginnings, candidates, continued_sentence, suitable, words_by_length
+from hatchery.evaluation.filled_sentences import (
+    beginnings,
+    candidates,
+    continued_sentence,
+    filled,
+    suitable,
+    words_by_length,
+)
 from hatchery.evaluation.sentences_file import Answer, FilledSentence, text_of_sentences
 
 
@@ -85,13 +92,24 @@ def test_the_longest_word_is_left_out_first_and_never_the_first_of_the_sentence(
     assert found == ["tigers", "don't", "dogs", "cats", "see"]
 
 
+class Asked:
+    """A causal model with known continuations."""
+
+    continues, fills_gaps = True, False
+
+    def continuation(self, beginning: str, seed: int | None) -> str:
+        return f"{beginning} and {'so on' if seed is None else 'so forth'}"
+
+
+def test_the_page_shows_the_first_five_sentences() -> None:
+    texts = [f"a{number} b" for number in range(8)]
+    shown = filled(Asked(), texts)  # type: ignore[arg-type]
+    assert (shown.task, [one.given for one in shown.examples]) == ("continue", [f"a{number}" for number in range(5)])
+
+
 @pytest.mark.parametrize(("text", "before", "rest"), [("a b c d e", "a b c", "d e"), ("a b c d", "a b", "c d")])
 def test_a_sentence_goes_on_from_its_first_half_of_which_an_odd_word_is_a_part(
     text: str, before: str, rest: str
 ) -> None:
-    class Asked:
-        def continuation(self, beginning: str, seed: int | None) -> str:
-            return f"{beginning} and {'so on' if seed is None else 'so forth'}"
-
     answers = (Answer(f"{before} and so on"), Answer(f"{before} and so forth"))
     assert continued_sentence(Asked(), text) == FilledSentence(before, rest, answers)  # type: ignore[arg-type]

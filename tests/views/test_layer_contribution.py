@@ -68,6 +68,20 @@ def test_both_poolers_of_a_probe_count_the_same(tmp_path: Path) -> None:
     assert found.probes == 2 and found.percent == pytest.approx((40.0, 60.0))
 
 
+def test_rows_of_layers_tell_their_probe_and_are_in_the_order_of_the_layers(tmp_path: Path) -> None:
+    lines = ("2,0.006,1,2,0.75", "2,0.006,1,1,0.25", "2,0.001,2,1,1.0", "2,0.001,2,2,0.0")
+    of_first = {"quantity": "probe_share", "depth": 2, "task": "dp", "finetuning_seed": 2}
+    assert probe_weights("dp", probe(tmp_path, HEADER + "\n".join(lines) + "\n")) == [
+        {**of_first, "learning_rate": rate, "span": span, "layer": layer, "value": value}
+        for rate, span, layer, value in (
+            (0.006, "1", 1, 0.25),
+            (0.006, "1", 2, 0.75),
+            (0.001, "2", 1, 1.0),
+            (0.001, "2", 2, 0.0),
+        )
+    ]
+
+
 def test_contributions_are_means_over_all_probes_of_a_model(tmp_path: Path) -> None:
     texts = {"a-s1": weights((1, [[0.2, 0.8]]), (2, [[0.4, 0.6]])), "a-s2": weights((1, [[0.6, 0.4]]))}
     rows = [

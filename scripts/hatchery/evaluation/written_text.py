@@ -75,7 +75,7 @@ def subword_texts(tokenizer: Tokenizer | BaselineTokenizer, ids: Sequence[int]) 
     """Return subwords in readable form. With a tokenizer of Hatchery, an ellipsis precedes a subword that continues a
     word with a letter or digit."""
     if not isinstance(tokenizer, Tokenizer):
-        return [tokenizer.backend.decode([index]).strip() for index in ids]
+        return [tokenizer.backend.decode([index], skip_special_tokens=False).strip() for index in ids]
     spelled = tokenizer.tokens
     return [_readable(tokenizer, index, spelled[index]) for index in ids]
 

@@ -12,6 +12,7 @@ from baseline_cases import ARCHITECTURES, NAMES, build, imported
 from finetuning_cases import results
 from perplexity_cases import documents, settings, typed_settings, write_corpus
 
+import hatchery
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.baselines.own_text import own_text
@@ -108,6 +109,33 @@ def test_a_leading_blank_changes_byte_level_ids_without_a_prefix_space_and_no_wo
     for name, changes in (("bert", False), ("roberta", True), ("gpt2", True)):
         model = model_of(name)
         assert (model.encode([" The dogs"]) != model.encode(["The dogs"])) is changes, name
+
+
+@pytest.mark.parametrize("name", ["bert", "roberta"])
+def test_a_gap_is_filled_with_the_most_probable_tokens_of_the_library(manifest_of, name):
+    tokenizer, network = build(name)
+    before, behind = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in ("the", " dogs sleep."))
+    # The mask takes the place of the word and of the space before the word.
+    ids = [tokenizer.cls_token_id, *before, tokenizer.mask_token_id, *behind, tokenizer.sep_token_id]
+    with torch.no_grad():
+        shares = network(torch.tensor([ids])).logits[0, 1 + len(before)].double().softmax(-1)
+    best = shares.argsort(descending=True, stable=True)[:4]
+    found = hatchery.model(manifest_of(name)).fill("the ____ dogs sleep.", number=4)
+    assert found["probability"].to_list() == pytest.approx(shares[best].tolist(), abs=1e-6)
+    assert found["text"].to_list() == [tokenizer.decode([index]).strip() for index in best.tolist()]
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_hidden_states_are_those_of_the_library_for_the_framed_sentence(manifest_of, name):
+    tokenizer, network = build(name)
+    ids = tokenizer("the dogs")["input_ids"]
+    if name == "gpt2":
+        ids = [tokenizer.eos_token_id, *ids]
+    with torch.no_grad():
+        expected = torch.cat(network(torch.tensor([ids]), output_hidden_states=True).hidden_states)
+    found = hatchery.model(manifest_of(name)).hidden_states("the dogs")
+    assert found.attentions is None and found.states == pytest.approx(expected.numpy(), abs=1e-5)
+    assert found.tokens == tuple(tokenizer.decode([index]).strip() for index in ids)
 
 
 def test_the_limit_of_an_input_is_known_before_it_is_scored(model_of):

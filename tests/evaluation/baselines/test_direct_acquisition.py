@@ -14,13 +14,16 @@ from tokenizers import Tokenizer as Backend
 from torch import Tensor, nn
 
 import hatchery
-from hatchery.artifacts.manifests import MANIFEST, read_manifest
+from hatchery.artifacts.manifests import MANIFEST, read_manifest, stage_run
+from hatchery.evaluation.direct.checkpoints import checkpoints_of
 from hatchery.evaluation.stages.measure_acquisition import measure_acquisition
 from hatchery.evaluation.surprisal import measure_acquisition as stage_module
 from hatchery.evaluation.surprisal.age_of_acquisition import Acquisition
 from hatchery.raw.registration import register_source
 from hatchery.runner import run_stage
 from hatchery.tokenization.tokenizer_file import Tokenizer
+from hatchery.training.milestones import milestone_place
+from hatchery.training.telemetry import METRICS_FILE
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "babylm_2026"
 NOTHING = Acquisition(0.0, None, {})
@@ -109,6 +112,32 @@ def test_a_blind_guess_is_among_the_entries_of_the_vocabulary_without_added_toke
     for edition in (2025, 2026):
         hatchery.evaluate(models, "acquisition", data, tokenizer=longer, architecture="causal", edition=edition)
     assert asked == [(entries, "2025"), (entries, "2026")]
+
+
+def stored(folder: Path, measures: dict[str, Any]) -> Path:
+    """Write a training with four checkpoints, and with metrics in which words were counted from step 4 on."""
+    with stage_run(folder / MANIFEST, {"stage": "pretrain"}) as run:
+        for name in ("step_00000002", "step_00000004", "step_00000008", "chck_900"):
+            path = folder / milestone_place(name) / "weights"
+            path.parent.mkdir(parents=True)
+            path.touch()
+            run.add_output(path)
+        run.measures.update(measures)
+    rows = [{"step": step, "words": 10 * step} for step in (8, 6, 4)] + [{"step": 2}]
+    (folder / METRICS_FILE).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return folder
+
+
+def test_checkpoints_have_the_words_of_their_names_or_of_the_metrics_of_a_training_from_its_start(
+    tmp_path: Path,
+) -> None:
+    by_step = checkpoints_of(stored(tmp_path / "steps", {}), None, None).words
+    assert list(by_step.items()) == [("step_00000004", 40), ("step_00000008", 80)]
+    marks = {"marks": {"chck_900": {}, "chck_1K": {}}}
+    for name, measures in (("marks", marks), ("continued", {**marks, "initial_model": {}})):
+        assert checkpoints_of(stored(tmp_path / name, measures), None, None).words == {"chck_900": 900}
+    with pytest.raises(hatchery.HatcheryError, match="no checkpoints with a recorded number of words"):
+        checkpoints_of(stored(tmp_path / "later", {"initial_model": {}}), None, None)
 
 
 def test_what_is_no_training_is_one_line(model_manifest: Path, data: Path, tmp_path: Path) -> None:
