@@ -14,7 +14,7 @@ from hatchery.errors import ConfigError
 from hatchery.experiment.expansion import write_out
 from hatchery.experiment.paper_tables import paper_tables
 from hatchery.experiment.project import Project
-from hatchery.experiment.sweeps import slug
+from hatchery.experiment.sweeps import refuse_sweeps, slug
 from hatchery.settings.fields import ABSENT
 from hatchery.workflow.jobs import Jobs
 
@@ -349,6 +349,11 @@ MISTAKES: dict[str, tuple[str, Any, str]] = {
         {"sweep": [{"steps": 1}]},
         "pretraining: a sweep is not possible here; write",
     ),
+    "a whole block of a run": (
+        "runs.ltg_bert.pretraining",
+        {"sweep": [{"steps": 1}]},
+        "runs.ltg_bert.pretraining: a sweep is not possible here; write the sweep at a key below this key, such as",
+    ),
     "fine-tuning": (
         "finetuning.protocol.learning_rates",
         {"sweep": [0.1, 0.2]},
@@ -383,6 +388,13 @@ def test_a_sweep_in_another_file_is_refused_with_where_it_belongs(configuration:
     path.write_text(path.read_text().replace("hidden_size: 96", "hidden_size: {sweep: [96, 48]}"))
     with pytest.raises(ConfigError, match=r"ltg_demo\.yaml: hidden_size: a sweep is not possible here; sweeps"):
         Project(configuration).check("model", "ltg_demo")
+
+
+def test_a_sweep_deep_in_another_file_is_named_with_all_its_keys() -> None:
+    with pytest.raises(
+        ConfigError, match=r"^mine\.yaml: split\.test_fraction: a sweep is not possible here; sweeps are"
+    ):
+        refuse_sweeps({"split": {"test_fraction": {"sweep": [0.1, 0.2]}}}, "mine.yaml")
 
 
 def test_the_schema_file_that_editors_read_accepts_sweeps_and_still_knows_the_keys(repository: Path) -> None:

@@ -265,6 +265,8 @@ NAMES = "entry/last-s42, other/middle-s42, other/first-s42"
             {},
             "have 101,000,000 words together",
         ),
+        # The initial model's experiment needs no track, because the run's own budget includes the words of that model.
+        (trained("60M", 6, of("first", "other"), initialise_from=of("first", "other")), {"track": None}, ""),
         # An initial model that has a teacher; the run itself has no teacher.
         (
             trained("61M", 6, initialise_from=of("middle", "other")),

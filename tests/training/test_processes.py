@@ -46,6 +46,7 @@ def test_an_error_names_its_process_where_there_are_several() -> None:
 
 
 def test_the_first_process_waits_until_all_others_have_its_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "COLLECTIVE_TIMEOUT", timedelta(seconds=20))
     store, received = HashStore(), list[str]()
 
     def wait() -> None:
