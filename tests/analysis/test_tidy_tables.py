@@ -302,7 +302,7 @@ def test_the_same_tables_give_the_same_bytes(tables: Any, tmp_path: Path) -> Non
 
 
 def test_tables_of_another_experiment_or_altered_ones_are_refused(tables: Any, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="--measurements: got b, expected b, a"):
+    with pytest.raises(ConfigError, match="--measurements: got tables of b, expected tables of b, a"):
         run_stage(
             join_experiments,
             SETTINGS,

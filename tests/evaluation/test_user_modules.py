@@ -302,15 +302,15 @@ def test_states_of_wrong_shapes_are_refused(tokenizer: Tokenizer) -> None:
     module = Bag(tokenizer.vocabulary_size)
     asked: dict[str, Any] = {"tokenizer": tokenizer, "architecture": "masked"}
     for states, message in (
-        (lambda ids, mask: [], r"returned the shapes \[\], expected tensors of the same shape \[B, T, D\]"),
+        (lambda ids, mask: [], r"returned the shapes \[\], expected equal shapes \[sentences, tokens, width\]"),
         (
             lambda ids, mask: torch.zeros(1, 3),
-            r"returned the shapes \[\[1, 3\]\], expected tensors of the same shape \[B, T, D\]",
+            r"returned the shapes \[\[1, 3\]\], expected equal shapes \[sentences, tokens, width\]",
         ),
         (lambda ids, mask: torch.zeros(1, 1, 4), r"returned the shape \[1, 1, 4\], expected \[1, \d, width\]"),
         (
             lambda ids, mask: [torch.zeros(1, 2, 4), torch.zeros(1, 2, 5)],
-            r"expected tensors of the same shape \[B, T, D\]",
+            r"expected equal shapes \[sentences, tokens, width\]",
         ),
     ):
         module.hidden_states = states  # type: ignore[assignment]

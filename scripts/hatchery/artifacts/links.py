@@ -194,7 +194,7 @@ def _changes(storage_root: str | Path | None, here: Path) -> _Changes:
                     "no file; remove the link"
                 )
         elif link.exists() and not link.is_dir():
-            raise ConfigError(f"{link}: is a file, expected a folder, or a path without a file; move the file away")
+            raise ConfigError(f"{link}: is a file, expected a folder, or nothing at this path; move the file away")
         elif link.exists() and target is not None:
             raise ConfigError(
                 f"storage_root: {link} is a folder, expected a link to {target} or no file; move its content there"

@@ -33,9 +33,9 @@ class UserEncoder(Encoder):
         self.longest_input = network.longest_input
         if not callable(getattr(network.module, STATES, None)):
             raise EvaluationError(
-                f"{self.name}: has no method {STATES}(input_ids, attention_mask), whose states [B, T, D] fine-tuning "
-                "and probing read (docs/python.md); expected a module with this method, a model of Hatchery, or a "
-                "model of the library transformers"
+                f"{self.name}: has no method {STATES}(input_ids, attention_mask), whose states "
+                "[sentences, tokens, width] fine-tuning and probing read (docs/python.md); expected a module "
+                "with this method, a model of Hatchery, or a model of the library transformers"
             )
         first = next(network.module.parameters(), None)
         with torch.no_grad():
@@ -66,7 +66,7 @@ class UserEncoder(Encoder):
         shapes = [list(state.shape) for state in states]
         if not states or any(len(shape) != 3 or shape != shapes[0] for shape in shapes):
             raise ModelError(
-                f"{self.name}: {STATES} returned the shapes {shapes}, expected tensors of the same shape [B, T, D]"
+                f"{self.name}: {STATES} returned the shapes {shapes}, expected equal shapes [sentences, tokens, width]"
             )
         if tuple(shapes[0][:2]) != tuple(input_ids.shape):
             raise ModelError(

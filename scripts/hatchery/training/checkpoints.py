@@ -313,7 +313,7 @@ def load_model(folder: Path, model: nn.Module) -> None:
     tensors = _read_tensors(folder / MODEL)
     own = {name: tensor.detach() for name, tensor in model.state_dict().items()}
     if {name: tensor.shape for name, tensor in own.items()} != {name: t.shape for name, t in tensors.items()}:
-        raise CheckpointError(f"{folder / MODEL}: names or shapes of tensors differ from those of the model")
+        raise CheckpointError(f"{folder / MODEL}: the names or shapes of the tensors differ from the model")
     for name, tensor in own.items():
         tensor.copy_(tensors[name])
 

@@ -44,7 +44,8 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
     chosen = settings.initialise_from
     if (chosen is None) != (initial is None):
         raise ConfigError(
-            f"initial_model is {initial}, but pretraining.initialise_from is {'not ' if chosen is None else ''}set"
+            f"initial_model is {initial}, but pretraining.initialise_from is {'not ' if chosen is None else ''}set; "
+            "expected both or neither"
         )
     if chosen is None or initial is None:
         return

@@ -87,7 +87,7 @@ def test_the_widest_span_may_be_told_without_changing_scores(make_encoder, token
 
 def test_known_layers_must_be_those_of_the_encoder(make_encoder, tokens):
     model = probe(make_encoder(), 5, n_spans=2)
-    with pytest.raises(ModelError, match=r"layers: got shape \(2, 3, 12, 24\), expected \[3, B, T, 24\]"):
+    with pytest.raises(ModelError, match=r"layers: got shape \(2, 3, 12, 24\), expected \[3, sentences, tokens, 24\]"):
         model(layers=torch.zeros(2, 3, 12, 24), spans=SPANS, sentences=SENTENCES)
     with pytest.raises(ModelError, match="expected exactly one of input_ids and layers"):
         model(spans=SPANS, sentences=SENTENCES)
@@ -190,7 +190,7 @@ def test_spans_without_tokens_are_refused(make_encoder, tokens, span, sentence, 
 def test_the_number_of_spans_must_be_that_of_the_task(make_encoder, tokens):
     with pytest.raises(EvaluationError, match="got 2 spans per target, expected 1"):
         probe(make_encoder(), 5)(*tokens, spans=SPANS, sentences=SENTENCES)
-    with pytest.raises(EvaluationError, match="spans: got shapes"):
+    with pytest.raises(EvaluationError, match="spans, sentences: got shapes"):
         probe(make_encoder(), 5)(*tokens, spans=SPANS[:, 0], sentences=SENTENCES)
 
 

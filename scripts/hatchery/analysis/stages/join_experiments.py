@@ -70,7 +70,10 @@ def join_experiments(
 
     for table, given in zip(TABLES, (measurements, runs, curves, layers), strict=True):
         if list(given) != list(settings.experiments):
-            raise ConfigError(f"--{table.name}: got {', '.join(given)}, expected {', '.join(settings.experiments)}")
+            raise ConfigError(
+                f"--{table.name}: got tables of {', '.join(given)}, expected tables of "
+                f"{', '.join(settings.experiments)}"
+            )
         with growing(table.in_folder_of(output), table) as joined:
             for experiment, path in given.items():
                 for part in _parts(path, table, experiment):

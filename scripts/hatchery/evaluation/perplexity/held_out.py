@@ -57,8 +57,8 @@ def evaluate(request: Request) -> Answer:
     else:
         if settings.frequency_bin_nats is not None:
             raise ConfigError(
-                f"frequency_bin_nats: got {settings.frequency_bin_nats:g}, expected null without token shards of "
-                "Hatchery, whose training split determines the bins"
+                f"frequency_bin_nats: got {settings.frequency_bin_nats:g}, expected null, because the bins are "
+                "determined by the training split of token shards, and this text is not in token shards"
             )
         for split in settings.splits:
             documents, where = _documents(request, manifest, split)

@@ -69,11 +69,11 @@ class SurprisalSettings(Settings):
 
     def __post_init__(self) -> None:
         if self.text is not None and self.column is None:
-            raise refused("text", self.text, "null, or the key `column` with the column of the words")
+            raise refused("text", self.text, "null, because `column`, the column of the words, is not set")
         if self.text is not None and self.separator is not None:
             raise conflict("separator", self.separator, "`text`", "each row of the table is then one word")
         if self.order is not None and self.text is None:
-            raise refused("order", self.order, "null, or the key `text` with the column that identifies texts")
+            raise refused("order", self.order, "null, because `text`, the column that identifies texts, is not set")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -234,7 +234,9 @@ class SpanClassifier(TaskModel):
             )
         expected = (self.encoder.n_layers, self.encoder.config.hidden_size)
         if layers.ndim != 4 or (layers.shape[0], layers.shape[3]) != expected:
-            raise ModelError(f"layers: got shape {tuple(layers.shape)}, expected [{expected[0]}, B, T, {expected[1]}]")
+            raise ModelError(
+                f"layers: got shape {tuple(layers.shape)}, expected [{expected[0]}, sentences, tokens, {expected[1]}]"
+            )
         check_spans(spans, sentences, token_mask(layers[0, :, :, 0], mask))
         return layers.to(next(self.head.parameters()).dtype)
 

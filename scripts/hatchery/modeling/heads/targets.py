@@ -110,7 +110,9 @@ class Number:
         """Return the squared error, summed over the units."""
         values = self.predictions(scores)
         if labels.shape != values.shape:
-            raise EvaluationError(f"labels: got shape {tuple(labels.shape)}, expected {tuple(values.shape)}")
+            raise EvaluationError(
+                f"labels: got shape {tuple(labels.shape)}, expected {tuple(values.shape)}, one number per prediction"
+            )
         if can_read_values(labels) and not bool(torch.isfinite(labels).all()):
             raise EvaluationError("labels: a value is not finite, expected numbers")
         values = values.relu() if self.rectified_loss else values
@@ -157,7 +159,9 @@ class RightChoice:
 
 def _binary_loss(scores: Tensor, labels: Tensor) -> SummedLoss:
     if labels.shape != scores.shape:
-        raise EvaluationError(f"labels: got shape {tuple(labels.shape)}, expected {tuple(scores.shape)}")
+        raise EvaluationError(
+            f"labels: got shape {tuple(labels.shape)}, expected {tuple(scores.shape)}, one label per score"
+        )
     # Convert the labels first, because the type bool or uint8 cannot represent UNLABELLED, which is negative.
     labels = labels.to(scores.dtype)
     labelled = labels != UNLABELLED
@@ -196,7 +200,7 @@ def check_class_labels(scores: Tensor, labels: Tensor) -> None:
     """
     if labels.shape != scores.shape[:-1]:
         shape, expected = tuple(labels.shape), tuple(scores.shape[:-1])
-        raise EvaluationError(f"labels: got shape {shape}, expected {expected}")
+        raise EvaluationError(f"labels: got shape {shape}, expected {expected}, one class per example")
     if not can_read_values(scores, labels):
         return
     n_classes = scores.shape[-1]
@@ -221,7 +225,9 @@ def check_spans(spans: Tensor, sentences: Tensor, mask: Tensor) -> None:
     """
     if spans.ndim != 3 or spans.shape[-1] != 2 or sentences.shape != spans.shape[:1]:
         shapes = f"{tuple(spans.shape)} and {tuple(sentences.shape)}"
-        raise EvaluationError(f"spans: got shapes {shapes}, expected [N, spans per target, 2] and [N]")
+        raise EvaluationError(
+            f"spans, sentences: got shapes {shapes}, expected [targets, spans per target, 2] and [targets]"
+        )
     if not can_read_values(spans, sentences, mask) or len(spans) == 0:
         return
     if bool(((sentences < 0) | (sentences >= len(mask))).any()):

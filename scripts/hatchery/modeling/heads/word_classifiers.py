@@ -100,7 +100,7 @@ class WordClassifier(TaskModel):
 
     def __init__(self, encoder: Encoder, context: HeadContext, options: GivenWordsOptions) -> None:
         if options.n_spans != 1:
-            raise ModelError(f"n_spans: got {options.n_spans!r}, expected 1")
+            raise ModelError(f"n_spans: got {options.n_spans!r}, expected 1, because this head classifies single words")
         head = score_head(encoder, context.n_outputs, options.transform)
         super().__init__(encoder, head, OneClass(), context, options.encoder_mode)
 
@@ -177,7 +177,9 @@ class OneSpan:
         candidate.
         """
         if labels.shape != (len(scores), 2):
-            raise EvaluationError(f"labels: got shape {tuple(labels.shape)}, expected {(len(scores), 2)}")
+            raise EvaluationError(
+                f"labels: got shape {tuple(labels.shape)}, expected {(len(scores), 2)}, a start and an end"
+            )
         start, end = labels.unbind(dim=-1)
         given = start != UNLABELLED
         wrong = (given != (end != UNLABELLED)) | (given & (end <= start))

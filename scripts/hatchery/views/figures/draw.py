@@ -15,7 +15,7 @@ def draw(settings: FigureSettings, tables: Mapping[str, Path], output: Path) -> 
     """Draw the figure of `settings`; the stage `draw_figure` calls this function."""
     declared = declared_figures()[settings.figure]
     if lacking := [table for table in tables_of(declared) if table not in tables]:
-        raise ConfigError(f"tables: {' and '.join(lacking)} missing; the figure {settings.figure} needs these tables")
+        raise ConfigError(f"tables: expected {' and '.join(lacking)}, which the figure {settings.figure} needs")
     figure = import_module(f"hatchery.views.figures.{settings.figure}").draw
     save_figure(
         lambda style: figure(replace(settings, style=style), tables),

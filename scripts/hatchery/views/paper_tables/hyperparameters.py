@@ -53,7 +53,7 @@ def _of_run(project: "Project", experiment: str, run: str, prefix: str, paths: l
         elif part in parts:
             value = parts[part]
         else:
-            raise ConfigError(f"{path!r}: expected a path that begins with model, tokenizer, pretraining or finetuning")
+            raise ConfigError(f"{path!r}: expected a key that begins with model, tokenizer, pretraining or finetuning")
         for key in keys:
             value = getattr(value, key, None)
         # If a protocol lists several learning rates, the hyperparameter has no single value and is omitted.

@@ -119,7 +119,7 @@ class PrintedTable:
             if printed is not None and abs(float(shown.replace(",", "")) - printed * digits.scale) > 1e-9:
                 raise ConfigError(
                     f"{self.where}: {kind}: {', '.join(filter(None, place))} is printed as"
-                    f" {printed * digits.scale:g}, which the layout would show as {shown}"
+                    f" {printed * digits.scale:g}, but this number of decimals would show {shown}"
                 )
         return Score(
             mean=number.value,
