@@ -34,7 +34,7 @@ def test_settings_are_understood_and_a_scale_may_be_a_name_or_a_number(pretrain_
     ("changes", "message"),
     [
         ({"output_bias__counts": "larger_corpus"}, "larger_corpus: got null, expected a corpus"),
-        ({"output_bias__weight_scale": "frobenius"}, "got 'frobenius', expected own, unit or a number"),
+        ({"output_bias__weight_scale": "frobenius"}, "got 'frobenius', expected own, unit, unit_uniform or a number"),
         ({"output_bias__kind": "none", "bias_drift": True}, "bias_drift: got true, which cannot be combined with"),
         ({"schedule": {"warmup_steps": 4, "warmup_steps_limit": 9}}, "warmup_steps_limit: got 9, which cannot be"),
         ({"milestones": [7]}, "milestones: got 7, expected a multiple of `evaluation_interval_steps`"),

@@ -276,6 +276,6 @@ class OutputBiasSettings(Settings):
             raise refused(
                 "weight_scale",
                 self.weight_scale,
-                f"own, unit or a number, because {self.weight_scale} needs a unigram bias, and the kind is "
-                f"{self.kind!r}",
+                "own, unit, unit_uniform or a number, "
+                f"because {self.weight_scale} needs a unigram bias, and the kind is {self.kind!r}",
             )
