@@ -80,6 +80,11 @@ def test_a_suite_of_several_candidates_is_scored_like_one_of_pairs(model_manifes
     quick = replace(made, settings={**made.settings, "precision": "tf32"})
     told = {row["settings"] for row in minimal_pair_rows(Evaluated(quick, quick, "mine"))}
     assert told == {TENSOR_FLOAT}, "the page shows it"
+    told = {"precision": "screened"}, {"rules": "BabyLM 2026", "tie_rule": "shared"}
+    noted = replace(made, settings=made.settings | told[0], measures=made.measures | told[1])
+    assert {row["settings"] for row in minimal_pair_rows(Evaluated(noted, noted, "mine"))} == {
+        "BabyLM 2026; ties shared; clear decisions in bf16, all others in fp32"
+    }
 
 
 def test_the_best_temperature_is_told_beside_temperature_1_under_a_name_of_its_own(
@@ -186,6 +191,16 @@ def test_a_suite_is_scored_into_two_tables_that_agree(model_manifest, make_sourc
     named = {"pairs": 4, "ties": 1, "identical_pairs": 1, "scoring": "pll", "model_kind": "hatchery"}
     assert named.items() <= manifest.measures.items() and manifest.measures["tie_rule"].startswith("strict")
     assert read_manifest(model_manifest).digest in manifest.inputs.values()
+    # Each token of each distinct sentence is masked in a row of its own. Special tokens in a text are plain text.
+    tokenizer = load_tokenizer(model_manifest.parent / "tokenizer.json")
+    plain = sorted({pair[key] for pair in PAIRS[:3] for key in ("sentence_good", "sentence_bad")})
+    lengths = dict(zip(plain, map(len, tokenizer.encode_sentences(plain)), strict=True))
+    for pair in PAIRS[:3]:
+        row = scores[pair["UID"], pair["pairID"]]
+        assert row["tokens_good"] == lengths[pair["sentence_good"]]
+        assert row["tokens_bad"] == lengths[pair["sentence_bad"]]
+    odd = scores["odd", "0"]
+    assert manifest.measures["masked_rows"] == sum(lengths.values()) + odd["tokens_good"] + odd["tokens_bad"]
 
 
 def test_the_same_run_twice_gives_the_same_bytes(model_manifest, make_source, json_lines, tmp_path):

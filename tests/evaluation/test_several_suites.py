@@ -1,13 +1,17 @@
 """Several suites in one job: the same bytes as one job per suite, one loaded model, nothing computed twice."""
 
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
+import torch
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import EvaluationError
 from hatchery.evaluation import several_items
 from hatchery.evaluation.minimal_pairs import opened_models
+from hatchery.evaluation.settings import ScoringSettings
 from hatchery.evaluation.stages.score_minimal_pairs import score_minimal_pairs
 from hatchery.evaluation.stages.score_suites import score_suites
 from hatchery.experiment.milestones import suite_batches
@@ -80,6 +84,42 @@ def test_a_job_loads_the_model_once_and_writes_what_jobs_of_one_suite_write(job,
     assert job({"a": suite("a"), "b": suite("b", scoring="pll_within_word_l2r")}) == (1, ["b"])
     both = {"a": suite("a", seed=1), "b": suite("b", scoring="pll_within_word_l2r", seed=1)}
     assert job(both) == (2, ["a", "b"])
+
+
+def test_a_kept_model_is_used_again_only_by_suites_with_the_same_frame_and_scoring(monkeypatch, tmp_path):
+    loaded, framed, compiled = [], [], set()
+
+    def load(manifest, device, scoring, template):
+        loaded.append((manifest.name, scoring, template))
+        return SimpleNamespace(number=len(loaded))
+
+    monkeypatch.setattr(opened_models, "load_sentence_model", load)
+    monkeypatch.setattr(opened_models, "frame_by_bos_", lambda model: framed.append(model.number))
+    monkeypatch.setattr(
+        opened_models, "compilation_in_use", lambda model: "layers" if model.number in compiled else "off"
+    )
+    plain, template = ScoringSettings(suite="a"), ScoringSettings(suite="b", edition=2026)
+    track = replace(template, format="multiple_choice", track="multilingual")
+    causal = replace(plain, scoring="left_to_right")
+
+    def opened(settings, name="one"):
+        return opened_models.opened_model(tmp_path / name, torch.device("cpu"), settings).number
+
+    with opened_models.models_are_kept():
+        asked = [plain, plain, template, track, track, causal, causal]
+        assert [opened(settings) for settings in asked] == [1, 1, 2, 3, 3, 4, 4]
+        assert opened(causal, "other") == 5 and opened(causal, "one") == 6, "only the last model is kept"
+        # The layers of a compiled model are not used for another suite.
+        compiled.add(6)
+        assert [opened(causal), opened(causal)] == [7, 7]
+    assert [opened(causal), opened(causal)] == [8, 9], "outside of a job of several suites, no model is kept"
+    assert loaded[:4] == [
+        ("one", "auto", False),
+        ("one", "auto", True),
+        ("one", "auto", True),
+        ("one", "left_to_right", False),
+    ]
+    assert framed == [3]
 
 
 def test_a_suite_that_fails_does_not_stop_the_others(job, tmp_path):

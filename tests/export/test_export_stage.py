@@ -17,7 +17,7 @@ from stage_command import stage_command
 from summary_text import write_summary
 from tokenizers import Tokenizer as Backend
 
-from hatchery.analysis.summary_rows import read_summary
+from hatchery.analysis.summary_rows import SummaryRow, read_summary
 from hatchery.artifacts.checksums import sha256_file, write_checksums
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, ManifestError, ModelError
@@ -184,7 +184,7 @@ def test_a_checkpoint_has_its_own_weights_scores_and_name(pretrained, export_set
     assert measures["licence"] == "other"
 
 
-def test_the_numbers_of_examples_and_the_direction_of_a_translation_are_those_of_the_files(export_settings):
+def test_the_numbers_of_examples_and_the_direction_of_a_translation_are_those_of_the_files(export_settings, summary):
     settings = build(ExportSettings, {**stage_body(export_settings), "languages": ["de", "en"]})
     facts = ModelFacts(
         "tiny", 1234, {}, {"objective": {"direction": "backward"}}, {}, {}, 30, "[MASK]", ("translation",)
@@ -197,6 +197,19 @@ def test_the_numbers_of_examples_and_the_direction_of_a_translation_are_those_of
     card = model_card(settings, replace(facts, kinds=("masked",), training={}), [], written)
     assert "| The \\_\\_\\_\\_ sleeps. | dog | кот (41.3 %) | 猫 (8.0 %) | cat |" in card
     assert "1,234 parameters" in card
+    english = build(ExportSettings, {**stage_body(export_settings), "languages": ["de", "en"]})
+    score = SummaryRow(**(vars(read_summary(summary)[1]) | {"metric": "chrf"}))
+    for kinds, task, kind, example in (
+        (("translation",), "translation", "encoder-decoder", "..."),
+        (("causal",), "text-generation", "causal-lm", "The dogs"),
+        (("masked", "causal"), "text-generation", "causal-lm", "The dogs"),
+        (("masked",), "fill-mask", "masked-lm", "The dogs [MASK] near the house."),
+    ):
+        text = model_card(english, replace(facts, kinds=kinds), [score])
+        found = front_matter(text)
+        assert found["pipeline_tag"] == task and found["tags"] == [task, kind, "custom_code", "hatchery"]
+        assert found["model-index"][0]["results"][0]["task"] == {"type": task} and found["metrics"] == ["chrf"]
+        assert json.dumps(example) in code_of(text)
 
 
 def test_generation_searches_as_the_training_evaluated(pretrained, tokenizers):
@@ -325,6 +338,8 @@ def test_the_commands_export_and_list(pretrained, export_settings, summary, tmp_
     parameters = read_manifest(output).measures["parameters"]
     assert f"| [elc-s7](elc-s7/README.md) | {parameters:,} |" in text
     assert "blimp: phenomenon average" in text and "| 71.12 | 41.25 |" in text
+    megabytes = (output.parent / "model.safetensors").stat().st_size / 10**6
+    assert f" | {parameters:,} | {megabytes:.1f} | other | 71.12 |" in text
     with pytest.raises(ConfigError, match="model: got"):
         run_stage(list_exported_models, {**listing, "runs": ["a"]}, page, model={"elc-s7": output})
 

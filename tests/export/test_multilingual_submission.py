@@ -7,8 +7,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from measured_rows import SAME
 
-from hatchery.artifacts.manifests import stage_run
+from hatchery.analysis.tidy_tables import MEASUREMENTS, write_rows
+from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.export.multilingual_check import TUNED, ZERO_SHOT, structure_problems
 from hatchery.export.multilingual_submission import (
     Evaluated,
@@ -17,6 +19,7 @@ from hatchery.export.multilingual_submission import (
     predictions,
     report,
     submission,
+    write_files,
 )
 from hatchery.export.settings import MultilingualSubmissionSettings
 
@@ -125,6 +128,9 @@ def test_the_second_file_has_predictions_hidden_parts_and_checkpoints(evaluated:
     assert results["blimp_babylm_filtered"]["acc,none"] == 0.625
     assert results["blimp_babylm_filtered_b"]["acc,none"] == 1.0
     assert results["global_piqa_parallel_zh"]["acc_norm,none"] == 0.25 and "hanzi_structure" not in results
+    aliases = {name: entry["alias"] for name, entry in results.items()}
+    assert aliases["global_piqa_parallel_zh"] == "global_piqa_parallel_zh"
+    assert aliases["blimp_babylm_filtered_a"] == " - blimp_babylm_filtered_a"
     # A task with one paradigm is not a group.
     paradigms = [f"blimp_babylm_filtered_{name}" for name in "ab"]
     assert found["zeroshot"]["group_subtasks"] == {"blimp_babylm_filtered": paradigms}
@@ -251,3 +257,28 @@ def test_the_report_says_means_missing_parts_and_the_check(evaluated: Evaluated)
     assert "the experiment was checked against the track's rules" in checked and "not checked" not in checked
     assert "- zero-shot: zhoblimp" in text and "Both files have the structure that the collator writes." in text
     assert json.loads(json.dumps(predicted)) == predicted
+    damaged = report(SETTINGS, accuracies | {"blimp": {"blimp": 62.5}}, predicted | {"hidden": {}}, parts, {})
+    assert "- submission: blimp: expected fractions from 0 to 1, got {'blimp': 62.5}\n" in damaged, damaged
+    assert "- hidden: hanzi\\_structure\n" in damaged and "structure that the collator" not in damaged
+
+
+def test_the_stage_writes_both_files_under_the_model_s_name_and_the_points_of_its_run(
+    evaluated: Evaluated, tmp_path: Path
+) -> None:
+    rows = [
+        {**{"kind": "minimal_pairs", "suite": f"multilingual_{task}", "task": "pair_average", "level": "average"}}
+        | {"metric": "accuracy_percent", "run": run, "value": value}
+        for run, value in (("mine-s1", 66.0), ("mine-s2", 99.0))
+        for task in ("zhoblimp", "hanzi_pinyin")
+    ]
+    write_rows(tmp_path / "measurements.parquet", MEASUREMENTS, [SAME | row for row in rows])
+    with stage_run(tmp_path / "out/manifest.json", {"stage": "x"}) as run:
+        write_files(SETTINGS, evaluated, tmp_path / "measurements.parquet", run)
+    made = read_manifest(tmp_path / "out/manifest.json")
+    files = {output.path.name: output.path.read_text(encoding="utf-8") for output in made.outputs}
+    assert set(files) == {"mine_submission.json", "mine_predictions.json", "submission.md"}
+    assert json.loads(files["mine_submission.json"]) == submission(evaluated)
+    assert json.loads(files["mine_predictions.json"]) == predictions(SETTINGS, evaluated)
+    # One of six zero-shot parts is measured, and none of nine fine-tuning parts.
+    assert "hanzi_structure -, hanzi_pinyin 66.00" in files["submission.md"]
+    assert "| Mandarin | 11.00 (6 parts) | 0.00 (9 parts) | 4.40 |" in files["submission.md"]

@@ -274,6 +274,11 @@ def test_the_report_says_both_means_and_which_was_written(evaluations, repositor
     unchecked = report_of(replace(SETTINGS, track_checked=False), value, parts, counts)
     assert "the track's rules were not checked, because the experiment has no `track: strict_small`" in unchecked
     assert "- parts that were not measured and count as 0: EWoK\n" in text
+    assert "| BLiMP | 80.00 |\n" in text and "| EWoK | - |\n" in text and "| AoA | -25.00 |\n" in text
+    damaged = {**value, "aoa": None, "aoa_surprisals": None, "comps": []}
+    text_of_damaged = report_of(SETTINGS, damaged, {**parts, "acquisition": None}, counts)
+    assert "with the measured AoA (none)" in text_of_damaged and "- the file contains no AoA score\n" in text_of_damaged
+    assert "- comps: expected null or a mapping from paradigms to predictions\n" in text_of_damaged
     assert ": 1 rows of `reading`.\n" in text and "strict JSON parsers" in text
     value["reading"]["reading"]["predictions"][0]["prev_pred"] = 1.5
     assert "NaN" not in report_of(SETTINGS, value, parts, counts)

@@ -38,8 +38,10 @@ PAIRS = [
     ("The dogs near the house sleep .", "The dogs near sleep the house .", "order"),
 ]
 TEXTS = ["The old dogs sleep .", "She likes a cat near the house ."]
-MARKED = [f"[TAB] {text}" if index % 3 else text for index, text in enumerate(documents(12))]
-"""Documents, some of which contain a marker of document structure, which is one token."""
+MARKED = [f"[TAB] {text} [SEP]" if index % 3 else text for index, text in enumerate(documents(12))]
+"""Documents, some of which contain a marker of document structure, which is one token, and the spelling of another
+special token, which is plain text.
+"""
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "babylm_2026"
 MODELS = ("masked", "causal", "hybrid", "bert", "gpt2", "t5")
 
