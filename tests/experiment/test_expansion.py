@@ -262,6 +262,15 @@ def test_a_number_and_a_truth_value_are_two_values_of_a_sweep() -> None:
     assert list(write_out("x", document, "file").document["runs"]) == ["one_key_1", "one_key_true"]
 
 
+def test_figures_get_numbers_as_numbers_and_other_values_as_text() -> None:
+    values = [3, 0.5, True, "zero", None]
+    document = {"runs": {"one": {"model": "m", "model_changes": {"key": {"sweep": values}}}, "two": {"model": "m"}}}
+    found = write_out("x", document, "file").swept_values()
+    assert [made["values"] for made in found.values()] == [{"key": shown} for shown in (3, 0.5, "true", "zero", "null")]
+    # Runs of a sweep form one line, and only runs of a grid may differ in size.
+    assert {(made["line"], made["sized"]) for made in found.values()} == {("one", False)}
+
+
 @pytest.mark.parametrize(
     "own", [{"optimizer": {"sweep": [{"name": "lamb"}, {"name": "adamw"}]}}, {"optimizer": "adamw"}]
 )

@@ -124,6 +124,8 @@ def test_a_sweep_may_start_from_several_models(configuration: Path) -> None:
 
 
 KEPT = {"pretraining": {"steps": 60, "keep_training_state": True}}
+FURTHER = start("training", 99, run="base")["pretraining"]
+UNTIED = {"model_changes": {"tie_word_embeddings": False}}
 MARKED = {"steps": None, "budget": {"words_seen": "60K"}, "checkpoints_at": ["30K"]}
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown run": (
@@ -183,6 +185,45 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"later": {"pretraining": {**MARKED, "initialise_from": {"run": "ltg_bert"}}}},
         "runs.later.pretraining.checkpoints_at: got word counts, but the number of words that the initial model has "
         "read is unknown; set `budget.words_seen` of 'ltg_bert', and start from its finished model",
+    ),
+    "a step beside a path": ({"later": start(path="x", step=5)}, "initialise_from.step: got 5 with `path`"),
+    "a layer without bias": (
+        {"later": {"pretraining": {"initialise_from": {"run": "ltg_bert"}, "output_bias": {"kind": "none"}}}},
+        "'ltg_bert' has vocabulary_bias true, this run has vocabulary_bias false",
+    ),
+    "an output matrix of its own scale": (
+        {
+            "base": UNTIED,
+            "later": UNTIED
+            | {"pretraining": {"initialise_from": {"run": "base"}, "output_bias": {"weight_scale": "unit"}}},
+        },
+        "output_bias.weight_scale: got 'unit', expected own with initialise_from",
+    ),
+    "the optimiser of a run without steps": (
+        {
+            "base": {"pretraining": {"steps": 0, "keep_training_state": True}},
+            "later": start("training", 99, run="base"),
+        },
+        "the optimiser state of 'base' is not kept; set `keep_training_state: true` and steps above 0",
+    ),
+    "the optimiser of a milestone": (
+        {
+            "base": {"pretraining": {**KEPT["pretraining"], "milestones": [30], "evaluation_interval_steps": 30}},
+            "later": start("training", 99, run="base", step=30),
+        },
+        "initialise_from.step: got 30, which requires take: weights, but take is training",
+    ),
+    "another optimiser": (
+        {"base": KEPT, "later": {"pretraining": {**FURTHER, "optimizer": {"name": "adamw"}}}},
+        "runs.later.pretraining.optimizer.name: got 'adamw', expected 'lamb', whose state 'base' has saved",
+    ),
+    "a budget after steps": (
+        {"base": KEPT, "later": {"pretraining": {**FURTHER, "steps": None, "budget": {"words_seen": "60K"}}}},
+        "runs.later.pretraining.budget: with `take: training`, expected a budget in both this run and 'base', or in",
+    ),
+    "minutes after training": (
+        {"base": KEPT, "later": {"pretraining": {**FURTHER, "steps": None, "budget": {"minutes": 5}}}},
+        "initialise_from.take: got 'training', expected 'weights' with a budget in minutes",
     ),
     "early stopping without patience": (
         {"later": {"pretraining": {"early_stopping": {"export": "best"}}}},

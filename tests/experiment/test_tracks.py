@@ -94,6 +94,10 @@ def test_the_chinese_track_counts_words_of_jieba_and_limits_the_text_alone(confi
     found.check("experiment", "entry")
     settings = Jobs(found).settings("pretrain", experiment="entry", run="ltg_bert-s42")
     assert budget(settings) == {"corpus_words": 100_000_000, "words_seen": 3_000_000_000}
+    # Words and epochs of a teacher have no limit either.
+    student = {"model": "ltg_demo", "pretraining": {"distillation": {"teachers": [{"run": "ltg_bert"}]}}}
+    runs = {"ltg_bert": {"model": "ltg_demo"}, "student": student}
+    project(configuration, track="chinese", runs=runs).check("experiment", "entry")
 
 
 @pytest.mark.parametrize(
