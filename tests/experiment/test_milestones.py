@@ -11,6 +11,7 @@ from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ConfigError
 from hatchery.experiment.milestones import chain_of_marks, own_marks
 from hatchery.experiment.project import Project
+from hatchery.experiment.seeded_run import SeededRun, of_member
 from hatchery.training.milestones import BABYLM_MARKS, mark_name
 from hatchery.workflow.cost_estimate import cost_settings, estimate
 from hatchery.workflow.jobs import Jobs
@@ -134,6 +135,16 @@ def test_marks_that_a_model_of_a_folder_has_passed_are_not_kept_again(configurat
     project.check("experiment", "chain")
     for run in ("alone", "far"):
         assert own_marks(project, "chain", run, 42) == (30_000_000, 60_000_000)
+
+
+def test_a_milestone_is_shown_with_the_label_of_its_run_and_in_a_study_with_its_experiment() -> None:
+    swept, plain = SeededRun.from_seed("a_rate_0p1", 1, "a, rate 0.1"), SeededRun.from_seed("a", 2)
+    assert swept.after(20).title == "a, rate 0.1, step 20, seed 1"
+    assert plain.after_words(3_000_000).title == "a, 3,000,000 words, seed 2"
+    assert swept.after_words(3_000_000).title == "a, rate 0.1, 3,000,000 words, seed 1"
+    found = of_member("mine", swept.after(20))
+    assert (found.title, found.milestone_of) == ("mine/a, rate 0.1, step 20, seed 1", "mine/a_rate_0p1-s1")
+    assert (of_member("mine", plain).title, of_member("mine", plain).name) == ("mine/a, seed 2", "mine/a-s2")
 
 
 def of_babylm(folder: Path, **more: Any) -> Project:

@@ -11,11 +11,12 @@ from hatchery.settings.base import RefusedError
 from hatchery.training.milestones import words_seen
 from hatchery.training.objectives.hybrid import HybridSettings
 from hatchery.training.objectives.masked import MaskedSettings
+from hatchery.training.objectives.preference import PreferenceSettings
 from hatchery.training.objectives.translation import TranslationSettings
 from hatchery.training.optimizer_settings import OptimizerSettings
 from hatchery.training.runtime_settings import runtime_settings
 from hatchery.training.settings import LongSequenceSettings, TrainingSettings, pretrain_settings
-from hatchery.training.start_settings import BudgetSettings, OutputBiasSettings
+from hatchery.training.start_settings import BudgetSettings, OutputBiasSettings, WeightAverageSettings
 
 Factory = Callable[..., dict[str, Any]]
 LAMB = TrainingSettings(steps=4, batch_size=8)
@@ -71,6 +72,8 @@ def test_zero_shares_adamw_alone(runtime_slice: Factory, stage: int) -> None:
         runtime_settings(runtime_slice(zero_stage=stage), cautious)
     assert runtime_settings(runtime_slice(zero_stage=stage), ADAMW).zero_stage == stage
     assert runtime_settings(runtime_slice(zero_stage=0), LAMB).zero_stage == 0
+    # Nothing is sharded in a run without steps.
+    assert runtime_settings(runtime_slice(zero_stage=stage), replace(LAMB, steps=0)).zero_stage == stage
 
 
 @pytest.mark.parametrize(
@@ -79,6 +82,7 @@ def test_zero_shares_adamw_alone(runtime_slice: Factory, stage: int) -> None:
         ({"objective": TranslationSettings()}, "because beam search needs unsharded weights"),
         ({"divergences": True}, "read the unsharded output layer"),
         ({"bias_drift": True}, "read the unsharded output layer"),
+        ({"weight_average": WeightAverageSettings()}, "stage 3 distributes the averaged parameters"),
     ],
 )
 def test_what_looks_at_whole_layers_is_refused_at_zero_stage_3(
@@ -106,8 +110,44 @@ def test_the_likely_steps_of_a_budget_of_words_are_those_of_its_mean_batch() -> 
     )
     assert growing.planned().steps == 158
     assert replace(growing, initial_batch_fraction=1.0).planned().steps == 127
+    # A pair of texts has twice as many tokens. A batch of 8,000 target tokens has as many source tokens.
+    pairs = replace(growing, initial_batch_fraction=1.0, objective=PreferenceSettings())
+    assert pairs.planned().steps == 63
+    assert replace(pairs, batch_size=8_000, objective=TranslationSettings()).planned().steps == 101
     minutes = replace(growing, budget=BudgetSettings(minutes=2.0))
     assert minutes.planned().steps == 120
+
+
+def test_word_milestones_are_in_ascending_order_and_end_with_the_budget() -> None:
+    settings = TrainingSettings(budget=BudgetSettings(words_seen=60), batch_size=8, checkpoints_at=(60, 7, 20))
+    assert settings.marks == (7, 20, 60)
+    with pytest.raises(RefusedError, match="got 61, expected at most the 60 words of the budget"):
+        replace(settings, checkpoints_at=(7, 61))
+    # A run without steps may inherit the key, but keeps no milestone.
+    assert replace(settings, steps=0).marks == ()
+
+
+def test_a_growing_batch_is_large_enough_at_its_beginning() -> None:
+    """Half of 100 sequences is the first batch of the budget, and half of 3 sequences has no sequence of each kind."""
+    budget = {"batch_size": 100, "initial_batch_fraction": 0.5}
+    TrainingSettings(budget=BudgetSettings(words_seen=50), **budget)
+    with pytest.raises(RefusedError, match="got 49, expected at least 50 words"):
+        TrainingSettings(budget=BudgetSettings(words_seen=49), **budget)
+    hybrid = {"steps": 4, "objective": HybridSettings(), "initial_batch_fraction": 0.5}
+    TrainingSettings(batch_size=4, **hybrid)
+    with pytest.raises(RefusedError, match="got 3, expected at least 4, because every batch has a sequence of each"):
+        TrainingSettings(batch_size=3, **hybrid)
+
+
+def test_changes_of_the_sequence_length_are_in_the_order_of_the_steps() -> None:
+    for fractions in ((0.5, 0.25), (0.5, 0.5)):
+        changes = tuple(LongSequenceSettings(fraction, 2) for fraction in fractions)
+        with pytest.raises(RefusedError, match="expected different values of `from_fraction` in ascending order"):
+            replace(LAMB, length_schedule=changes)
+    changes = (LongSequenceSettings(0.25, 2), LongSequenceSettings(0.5, 4))
+    assert replace(LAMB, length_schedule=changes).length_schedule == changes
+    with pytest.raises(RefusedError, match="because each of the two keys changes the sequence length"):
+        replace(LAMB, length_schedule=changes[:1], long_sequence=changes[1])
 
 
 @pytest.mark.parametrize(

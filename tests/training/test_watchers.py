@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from hatchery.errors import TrainingError
+from hatchery.errors import ConfigError, TrainingError
 from hatchery.training import run as run_module
 from hatchery.training import run_parts, run_watchers
 from hatchery.training.inputs import Inputs
@@ -147,3 +147,34 @@ def test_divergences_are_measured_on_no_more_than_their_number_of_development_se
         settings, objective_of(settings.objective), RuntimeSettings(), inputs, SINGLE_PROCESS
     )
     assert tuple(sum(len(batch["labels"]) for batch in each.batches) for each in found if each) == sizes
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"divergences": True}, "pretraining.divergences: got true, expected a development split and evaluation_seq"),
+        (
+            {"early_stopping": {"patience_evaluations": 1}},
+            "pretraining.early_stopping: expected a development split and evaluation_sequences above 0, because the "
+            "development loss decides when to stop",
+        ),
+    ],
+)
+def test_without_development_text_what_reads_it_is_refused(
+    token_data: Any, pretrain_slice: Any, changes: dict[str, Any], message: str
+) -> None:
+    settings = pretrain_settings(pretrain_slice(evaluation_sequences=0, **changes))
+    inputs, model = Inputs(token_data.tokens, token_data.tokenizer), torch.nn.Linear(1, 1)
+    objective = objective_of(settings.objective)
+    with pytest.raises(ConfigError, match=message):
+        list(
+            run_watchers.run_watchers(
+                settings,
+                RuntimeSettings(),
+                inputs,
+                SINGLE_PROCESS,
+                objective,
+                model,
+                lambda: None,  # type: ignore[arg-type,return-value]
+            )
+        )
