@@ -17,7 +17,7 @@ from hatchery.evaluation.minimal_pairs.items import Candidate, Item, minimal_pai
 from hatchery.evaluation.minimal_pairs.pairs import POOLED_FILES, check_size, choose_pairs, read_minimal_pairs
 from hatchery.evaluation.minimal_pairs.predictions import predictions_text, preferred_sentences
 from hatchery.evaluation.minimal_pairs.score_suite import read_suite
-from hatchery.evaluation.settings import ExpectedSize, PairColumns, ScoringSettings, SuiteSettings
+from hatchery.evaluation.settings import BaselineSettings, ExpectedSize, PairColumns, ScoringSettings, SuiteSettings
 from hatchery.experiment.project import Project
 from hatchery.typed import build
 
@@ -234,6 +234,29 @@ def test_a_line_without_its_partner_is_named(make_source, content, message):
 def test_a_format_has_its_own_keys_only(settings, message):
     with pytest.raises(ConfigError, match=message):
         SuiteSettings(**settings)
+
+
+@pytest.mark.parametrize(
+    ("cls", "settings", "message"),
+    [
+        *(
+            (SuiteSettings, {"format": name}, f"edition: got 2023, expected 2025 or 2026 with the format {name}")
+            for name in ("ewok", "entity_tracking", "comps", "global_piqa", "wug")
+        ),
+        (SuiteSettings, {"official": True}, "official: got true, expected false with the edition 2023"),
+        (SuiteSettings, {"counted_by": "server", "edition": 2025}, "counted_by: got 'server', expected null unless"),
+        (SuiteSettings, {"counted_by": "server", "edition": 2026, "format": "wug"}, "counted_by: got 'server'"),
+        (SuiteSettings, {"ties": "wrong", "edition": 2026, "official": True}, "ties: got 'wrong', expected null"),
+        (
+            BaselineSettings,
+            {"architecture": "causal", "predicts_next": True},
+            "predicts_next: got true, expected false with architecture causal",
+        ),
+    ],
+)
+def test_a_rule_of_a_year_or_an_architecture_is_refused_for_another(cls, settings, message):
+    with pytest.raises(ConfigError, match=message):
+        cls(**settings)
 
 
 def test_the_subset_of_a_suite_is_that_of_its_seed(make_source, json_lines):

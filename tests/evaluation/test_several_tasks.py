@@ -104,6 +104,14 @@ def test_a_task_that_fails_stops_no_other_and_a_second_attempt_trains_it_alone(j
     assert json.loads(output(tmp_path).read_text())["measures"]["tasks"].keys() == {"first", "wrong", "last"}
 
 
+def test_of_several_tasks_that_fail_all_are_named_and_the_first_error_is_shown(job, capsys):
+    wrong = {"wrong": named("wrong", fields=["no_such_field"]), "bad": named("bad", fields=["neither"])}
+    with pytest.raises(EvaluationError, match=r"2 of 2 tasks failed \(wrong, bad\); the first error: .*no_such_field"):
+        job(wrong)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "is missing" in line]
+    assert [line.partition(": ")[0] for line in lines] == ["wrong", "bad"] and "'neither'" in lines[1]
+
+
 def test_a_task_without_a_source_is_an_error_before_any_work(job, source):
     with pytest.raises(
         ConfigError, match="source: the source 'second' is missing, expected the sources of the task 'second'"

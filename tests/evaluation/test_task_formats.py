@@ -7,6 +7,7 @@ import pytest
 from finetuning_cases import rows_task
 
 from hatchery.errors import EvaluationError
+from hatchery.evaluation.tasks.layout import guess_suite
 from hatchery.evaluation.tasks.settings import HeadSettings, TaskSettings, VocabularyFilter
 from hatchery.evaluation.tasks.task_rows import read_task, read_task_with_report
 from hatchery.raw.obtain import register_settings
@@ -220,6 +221,18 @@ def test_a_training_file_that_lacks_a_label_of_the_task_is_refused(make_source, 
             {"fields": ("premise", "hypothesis")},
             "HANS",
         ),
+        (
+            {"word": "a", "sentence1": "a", "sentence2": "a", "start1": 0, "end1": 1, "label": 0},
+            {"fields": ("sentence1", "sentence2")},
+            "WiC",
+        ),
+        ({"text": "a", "span1_text": "a", "span2_text": "b", "label": 0}, {"fields": ("text",)}, "WSC"),
+        ({"premise": "a", "choice1": "b", "choice2": "c", "label": 0}, {"fields": ("premise",)}, "COPA"),
+        (
+            {"sentence_good": "a", "sentence_bad": "b", "UID": "c", "label": 0},
+            {"fields": ("UID",)},
+            r"minimal pairs \(BLiMP or the supplement\)",
+        ),
     ],
 )
 def test_a_file_of_another_suite_is_one_clear_error(make_source, json_lines, row, task, suite):
@@ -227,6 +240,34 @@ def test_a_file_of_another_suite_is_one_clear_error(make_source, json_lines, row
     source = make_source({"train.json": text, "dev.json": text})
     with pytest.raises(EvaluationError, match=rf"train.json:1: .*file of {suite}"):
         read_task(source, rows_task(**task))
+
+
+@pytest.mark.parametrize(
+    ("fields", "suite"),
+    [
+        ("sentence_good sentence_bad UID field pairID", "minimal pairs (BLiMP or the supplement)"),
+        ("sentence linguistic_feature_label surface_feature_label condition", "MSGS"),
+        ("text targets info", "edge probing (jiant)"),
+        ("word sentence1 sentence2 start1 start2 end1 end2 idx label", "WiC"),
+        ("text span1_index span2_index span1_text span2_text idx label", "WSC"),
+        ("text target label idx", "WSC"),
+        ("premise choice1 choice2 question idx label", "COPA"),
+        ("passage query entities entity_spans answers idx", "ReCoRD"),
+        ("source passage qas idx", "ReCoRD (original)"),
+        ("paragraph question answer idx label", "MultiRC"),
+        ("question passage idx label", "BoolQ"),
+        ("premise hypothesis label parse_premise heuristic subcase template", "HANS"),
+        ("gold_label sentence1 sentence2 pairID heuristic subcase template", "HANS (original)"),
+        ("question sentence label idx", "QNLI"),
+        ("question1 question2 label idx", "QQP"),
+        ("premise hypothesis label idx", "MNLI, CB or SuperGLUE's RTE"),
+        ("sentence1 sentence2 label idx", "MRPC, RTE, STS-B or WNLI"),
+        ("sentence label idx", "CoLA or SST-2"),
+        ("text label", None),
+    ],
+)
+def test_the_published_columns_of_each_suite_are_recognised(fields, suite):
+    assert guess_suite(fields.split()) == suite
 
 
 def test_one_field_of_another_suite_alone_is_a_field_like_others(make_source, json_lines):

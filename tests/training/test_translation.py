@@ -23,7 +23,13 @@ from hatchery.evaluation.settings import EvaluationRuntime
 from hatchery.evaluation.stages.measure_perplexity import measure_perplexity
 from hatchery.evaluation.stages.translate_tests import translate_tests
 from hatchery.evaluation.translation import Translator, best_beam, read_pairs
-from hatchery.evaluation.translation_settings import BeamChoice, HeldOutPairs, TranslationTests
+from hatchery.evaluation.translation_settings import (
+    BeamChoice,
+    HeldOutPairs,
+    TranslationChoice,
+    TranslationTests,
+    translated_runs,
+)
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import build_language_model, initialise_
 from hatchery.modeling.store import save_model
@@ -146,13 +152,27 @@ def test_the_chosen_beam_also_translates_the_test_sets_that_do_not_decide(monkey
 
     monkeypatch.setattr(translation, "translate", fake)
     # Only beam 4 gives the reference of the validation text; the model's own beam is 5.
-    pairs = {"dev": (["A cat"], ["A cat with a beam of 4"]), "other": (["A dog"], ["A dog"])}
+    pairs = {"dev": (["A cat"], ["A cat with a beam of 4"]), "other": (["A dog"], ["One dog"])}
     tests = {name: HeldOutPairs(corpus="pairs") for name in pairs}
-    settings = TranslationTests(tests=tests, beams=BeamChoice(test="dev", sizes=(1, 4)))
+    settings = TranslationTests(tests=tests, beams=BeamChoice(test="dev", sizes=(1, 4, 6)))
     nothing: Any = None
     translator = Translator(nothing, nothing, SearchSettings(beam=5), 30, "forward", torch.device("cpu"))
     found = translation.score(translator, pairs, settings, EvaluationRuntime())
     assert found.facts["beam"] == 4 and found.texts["other.txt"] == "A dog with a beam of 4\n"
+    assert found.texts["other.reference.txt"] == "One dog\n"
+    assert found.frame("scores.csv").select("test", "corpus", "split", "pairs", "metric").rows() == [
+        (name, "pairs", "test", 1, metric) for name in pairs for metric in ("bleu", "chrf")
+    ]
+    assert found.frame("beams.csv").select("beam", "metric", "chosen").rows() == [
+        (beam, metric, int(beam == 4)) for beam in (1, 4, 6) for metric in ("bleu", "chrf")
+    ]
+
+
+def test_all_runs_translate_the_test_sets_but_those_that_are_left_out() -> None:
+    choice = TranslationChoice(tests={"a": HeldOutPairs(corpus="pairs")}, leave_out=("base*", "other-s2"))
+    runs = ["mine-s1", "base-s1", "other-s1", "other-s2"]
+    assert translated_runs(choice, runs) == ["mine-s1", "other-s1"]
+    assert translated_runs(TranslationChoice(), runs) == []
 
 
 def test_where_a_beam_is_chosen_no_test_set_may_be_called_so() -> None:
