@@ -204,6 +204,12 @@ def test_a_note_says_that_no_paradigm_is_biased_or_that_there_is_no_untrained_mo
     assert note.startswith("No paradigm is biased")
     (note,) = _notes({"own": _Suite(suite.pairs, {}, suite.margins, None)}, [], [], [])
     assert note.startswith("There is no untrained model")
+    # The table shows at most 20 biased paradigms.
+    for biased, limited in ((20, False), (21, True)):
+        rows: list[dict[str, Any]] = [{"paradigm": f"p{number}"} for number in range(30)]
+        note = _notes({"own": suite}, rows, rows[:biased], [])[0]
+        assert note.startswith(f"{biased} of 30 paradigms are biased")
+        assert ("the table shows the 20 paradigms that are farthest" in note) == limited
 
 
 def test_pairs_of_a_part_of_a_suite_are_those_that_the_seed_draws(tmp_path: Path, source: Path) -> None:

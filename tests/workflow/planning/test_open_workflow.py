@@ -3,12 +3,26 @@
 import io
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from hatchery.artifacts.checksums import write_checksums
 from hatchery.errors import ConfigError
-from hatchery.workflow.open_workflow import COPIES, VARIABLE, frozen_configuration, require_slurm, show_summaries
+from hatchery.settings.problems import Problems
+from hatchery.workflow import open_workflow
+from hatchery.workflow.open_workflow import (
+    COPIES,
+    VARIABLE,
+    Request,
+    check_request,
+    frozen_configuration,
+    list_missing_data,
+    require_slurm,
+    show_results,
+    show_summaries,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -112,3 +126,86 @@ def test_summaries_are_printed_in_the_given_order_and_one_that_is_missing_or_alt
     terminal = io.TextIOWrapper(buffer, encoding="ascii")
     show_summaries([tmp_path / "a"], terminal)
     assert buffer.getvalue() == b"\n?[2Jza????\n", "characters that the terminal lacks, or that would steer it"
+
+
+def test_the_end_of_a_call_shows_a_study_instead_of_its_experiments_and_what_is_not_finished_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("part", "alone", "both", "corpus"):
+        (tmp_path / "results" / name).mkdir(parents=True)
+        summary(tmp_path / "results" / name / "summary.txt", f"summary of {name}\n")
+    checked = [("study", "both"), ("experiment", "part"), ("experiment", "unfinished"), ("experiment", "alone")]
+    project: Any = SimpleNamespace(checked=[*checked, ("corpus", "corpus")], members=lambda study: ["part"])
+    show_results(project)
+    assert capsys.readouterr().err == "\nsummary of alone\n\nsummary of both\n"
+
+
+@pytest.mark.parametrize(
+    ("request_", "is_module", "targets", "notes"),
+    [
+        (Request((), "local", False), False, ["results/demo/index.html"], ["untrained", "preferred", "data"]),
+        (
+            Request(("all", "results/a/summary.csv"), "slurm", True, retries=3),
+            False,
+            ["results/a/summary.csv", "results/demo/index.html"],
+            ["untrained", "preferred", "data", "endless with 3 retries"],
+        ),
+        # A module checks only the targets that its rules make, and has no pages of its own.
+        (
+            Request(("results/a/summary.csv", "other/x"), "local", True),
+            True,
+            ["results/a/summary.csv"],
+            ["untrained", "preferred", "data"],
+        ),
+        (Request((), "local", False), True, [], ["untrained", "preferred", "data"]),
+    ],
+)
+def test_a_request_is_checked_with_the_default_pages_and_its_notes_are_printed(
+    request_: Request,
+    is_module: bool,
+    targets: list[str],
+    notes: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    seen: dict[str, Any] = {}
+
+    def check_targets(given: Any, patterns: Any, names: Any, made: Any, project: Any) -> Any:
+        seen.update(targets=given, patterns=patterns)
+        return [("experiment", "demo"), ("study", "both"), ("corpus", "text")], Problems()
+
+    members = {"demo": ["demo"], "both": ["demo", "other"]}
+    for name, replaced in {
+        "read_request": lambda argv: request_,
+        "require_slurm": lambda executor, dry_run: None,
+        "check_targets": check_targets,
+        "collect_problems": lambda project, asked, problems, own: ["data"],
+        "is_own_environment": lambda settings: True,
+        "watch_stale_results": lambda workflow, dry_run: seen.update(watched=dry_run),
+        "unlearned_warnings": lambda parts, project: seen.update(parts=parts) or ["untrained"],
+        "preference_warnings": lambda parts, project: ["preferred"],
+        "endless_trainings": lambda parts, resources, retries: [f"endless with {retries} retries"],
+    }.items():
+        monkeypatch.setattr(open_workflow, name, replaced)
+    monkeypatch.setattr(open_workflow.atexit, "register", lambda function, *rest: seen.setdefault("at exit", function))
+    outputs = ["results/{experiment,\\w+}/summary.csv", "results/{kind}/{model}/manifest.json"]
+    rule = SimpleNamespace(name="any", output=outputs, is_producer=lambda target: target.startswith("results/"))
+    workflow = SimpleNamespace(
+        is_main_process=True,
+        rules=[rule],
+        is_rule=lambda target: target == "all",
+        modifier=SimpleNamespace(is_main_snakefile=lambda: not is_module),
+        deployment_settings=None,
+    )
+    rules: Any = SimpleNamespace(
+        default_pages=lambda: ["results/demo/index.html"],
+        project=SimpleNamespace(members=members.__getitem__),
+        resources=None,
+    )
+    check_request(rules, workflow)
+    assert (seen["targets"], seen["parts"], seen["watched"]) == (targets, ["demo", "other"], request_.dry_run)
+    # Of results that experiments share, each kind has a pattern.
+    assert {"results/{experiment}/summary.csv", "results/finetuning/{model}/manifest.json"} <= set(seen["patterns"])
+    # Only a dry run lists missing raw data at its end.
+    assert seen.get("at exit") == (list_missing_data if request_.dry_run else None)
+    assert capsys.readouterr().err == "".join(f"note: {note}\n" for note in notes)
