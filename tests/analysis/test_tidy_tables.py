@@ -195,6 +195,11 @@ def test_a_milestone_has_the_steps_losses_and_operations_of_its_place_in_the_cur
     whole = experiment.add_model("whole", 1, rows, seconds=90.0, milestones=[2], measures=mark)
     start = {"take": "weights", "step": 2}
     experiment.add_model("half", 1, [], initial=experiment.pretraining[whole], initialise_from=start)
+    # A run that continues the checkpoint has the facts of its own steps.
+    further = {"initial_model": {"take": "training", "earlier_steps": 2, "earlier_tokens": 200}}
+    experiment.add_model(
+        "continued", 1, rows[:1], initial=experiment.pretraining[whole], initialise_from=start, measures=further
+    )
     # The same state as an evaluated checkpoint. Neither row has a training time.
     at_two = {"name": "whole-s1-step2", "model": "whole-step2", "seed": 1, "milestone_of": whole, "step": 2}
     experiment.runs.append({**at_two, "label": "whole, step 2"})
@@ -214,6 +219,7 @@ def test_a_milestone_has_the_steps_losses_and_operations_of_its_place_in_the_cur
     found = {row["model"]: row for row in read_runs(RUNS.in_folder_of(table))}
     marked = found["whole-chck_1M"]
     assert tuple(marked[key] for key in ("steps", "tokens", "words", "loss", "sequences")) == (1, 100, 70, 4.0, 4)
+    assert [found["continued"][key] for key in ("steps", "tokens", "loss", "initial")] == [1, 100, 4.0, "training"]
     half = found["half"]
     assert (half["steps"], half["tokens"], half["words"]) == (2, 200, 140)
     assert (half["loss"], half["development_loss"]) == (3.0, 4.0)

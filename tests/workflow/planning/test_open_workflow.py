@@ -10,6 +10,7 @@ import pytest
 
 from hatchery.artifacts.checksums import write_checksums
 from hatchery.errors import ConfigError
+from hatchery.experiment.shipped import COPY
 from hatchery.settings.problems import Problems
 from hatchery.workflow import open_workflow
 from hatchery.workflow.open_workflow import (
@@ -58,6 +59,29 @@ def test_the_same_configuration_has_one_copy_and_another_one_its_own(folder: Pat
     assert frozen_configuration("config", is_main_process=True) == Path("config")
     assert os.environ[VARIABLE] != first
     assert len(list(COPIES.iterdir())) == 2
+
+
+def test_published_values_and_shipped_settings_are_in_the_copy_and_a_dry_run_has_none(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = tmp_path / "of_hatchery"
+    shipped.mkdir()
+    (shipped / "config.yaml").write_text("b: 3\n", encoding="utf-8")
+    (folder / "published.csv").write_text("task,value\n", encoding="utf-8")
+    (folder / "notes.txt").write_text("mine\n", encoding="utf-8")
+    monkeypatch.setattr(open_workflow, "shipped_for", lambda folder: shipped)
+    assert frozen_configuration("config", is_main_process=True, may_write=False) == Path("config")
+    assert not COPIES.exists() and os.environ[VARIABLE] == ""
+    frozen_configuration("config", is_main_process=True)
+    copy = Path(os.environ[VARIABLE])
+    own = ["config.yaml", "experiments/one.yaml", "published.csv"]
+    names = sorted(path.relative_to(copy).as_posix() for path in copy.rglob("*") if path.is_file())
+    assert names == sorted([*own, f"{COPY}/config.yaml"])
+    # A copy that a job reads already contains the shipped settings.
+    monkeypatch.setattr(open_workflow, "shipped_for", lambda folder: copy / COPY)
+    frozen_configuration("config", is_main_process=True)
+    again = Path(os.environ[VARIABLE])
+    assert sorted(path.relative_to(again).as_posix() for path in again.rglob("*") if path.is_file()) == own
 
 
 def test_a_copy_of_a_main_process_that_was_killed_is_not_taken_for_whole() -> None:
