@@ -150,6 +150,8 @@ def test_csv_is_harmless_and_holds_the_texts_alone() -> None:
 def test_a_terminal_has_columns_of_given_widths() -> None:
     lines = table(["model", "score"], [["a_name_that_is_long", "51.5"]]).text([10, 8])
     assert lines == ["model        score", "a_name_t..    51.5"]
+    # A number keeps the gap of two spaces before it.
+    assert table(["m", "n"], [["a", "12345678"]]).text([3, 8])[1] == "a    1234.."
 
 
 def test_a_table_that_was_written_as_json_is_read_back() -> None:

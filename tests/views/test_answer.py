@@ -111,6 +111,26 @@ def test_a_model_within_its_noise_of_a_blind_guess_everywhere_is_named(other: fl
     assert sentence not in answer(scores(*rows), [PAIRS, GLUE, PERPLEXITY])
 
 
+@pytest.mark.parametrize(("models", "sentence"), [("a", "A is"), ("abc", "A, B and C are"), ("abcd", "")])
+def test_up_to_three_models_at_the_level_of_a_blind_guess_are_named(models: str, sentence: str) -> None:
+    """A single run has no deviation, so any lead over the guess is a clear one."""
+    rows = [row(model, PAIRS, 50.0, blind_guess=50.0) for model in models]
+    rows.append(row("z", PAIRS, 50.1, None, n=1, seeds=1, blind_guess=50.0))
+    found = [each.partition(" not clearly better")[0] for each in answer(scores(*rows), [PAIRS]) if "clearly" in each]
+    assert found == ([sentence] if sentence else [])
+
+
+def test_three_averages_of_a_leader_are_named_and_more_are_counted() -> None:
+    measures = [Measure(f"m{number}", f"m{number}", "average", "accuracy_percent") for number in range(5)]
+    found = scores(*(row(model, one, mean) for one in measures for model, mean in (("a", 80.0), ("b", 60.0))))
+    named = [f"m{number} (80.0; B 60.0)" for number in range(3)]
+    assert [answer(found, measures[:number]) for number in (3, 4, 5)] == [
+        [f"A leads on {named[0]}, {named[1]} and {named[2]}."],
+        [f"A leads on {', '.join(named)} and 1 more average."],
+        [f"A leads on {', '.join(named)} and 2 more averages."],
+    ]
+
+
 def test_a_failed_run_without_a_mean_and_a_single_model_have_no_sentence() -> None:
     assert answer(scores(row("a", PAIRS, 80.0)), [PAIRS]) == []
     assert answer(scores(row("a", PAIRS, 80.0), row("b", PAIRS, None, None)), [PAIRS]) == []
@@ -172,6 +192,17 @@ def test_measures_without_percent_have_an_axis_each() -> None:
     assert found is not None
     labels = [[each.label for each in panel.rows] for panel in found.panels]
     assert labels == [["dev perplexity"], ["dev bits"], ["pairs", "glue"]]
+
+
+@pytest.mark.parametrize(("guess", "place"), [(300.0, None), (8.5, 50.0)])
+def test_a_blind_guess_beyond_an_axis_without_percent_is_not_marked(guess: float, place: float | None) -> None:
+    rows = [row(model, PERPLEXITY, mean, 0.0, blind_guess=guess) for model, mean in (("a", 8.0), ("b", 9.0))]
+    found = score_chart(scores(*rows), [PERPLEXITY], {})
+    assert found is not None
+    ((ticks, (shown,)),) = [([text for _, text in panel.ticks], panel.rows) for panel in found.panels]
+    assert (ticks[0], ticks[-1], shown.guess, found.has_guess) == ("8", "9", place, place is not None)
+    # A deviation of 0 has no error bar.
+    assert [(dot.place, dot.low, dot.high) for dot in shown.dots] == [(0.0, None, None), (100.0, None, None)]
 
 
 def test_a_measure_of_one_model_is_left_out_beside_measures_of_several() -> None:

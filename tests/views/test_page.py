@@ -147,6 +147,7 @@ def test_the_page_holds_figures_tables_of_the_paper_notes_and_runs(written: Site
     words = read_page(written.page).text
     assert "mean ± standard deviation over n runs" in words
     assert '<a href="../cards/a%26b/card.html">a&amp;b</a>' in text
+    assert "a&b train 3 40 1,234,567 5 dev 1 40 1,234,567 5" in words
     assert text.count("1,234,567") == 2
     assert re.search(
         r'#run-ltg-s1">ltg, seed 1</a></th><td[^>]*>12,345</td><td[^>]*>3</td><td[^>]*>384</td>'
@@ -202,6 +203,9 @@ def test_averages_stand_apart_from_what_they_average(written: Site) -> None:
     table = text.partition(">blimp (accuracy in percent)</h3>")[2].partition("</table>")[0]
     groups = [re.findall(r'scope="row">([^<]+)<', group) for group in table.split("<tbody>")[1:]]
     assert groups == [["phenomenon average", "paradigm average"], ["agreement"]]
+    table = text.partition(">glue</h3>")[2].partition("</table>")[0]
+    groups = [re.findall(r'scope="row">([^<]+)<', group) for group in table.split("<tbody>")[1:]]
+    assert groups == [["average, by task", "average, by run"], ["cola, mcc in percent"]]
 
 
 def test_the_page_leads_to_the_cost_and_the_figures_and_says_how_to_cite_and_how_the_export_is_made(
@@ -235,7 +239,9 @@ def test_every_model_says_what_it_would_write_into_a_gap(written: Site) -> None:
         assert re.search(rf'scope="row">{swatch}{model}</th><td dir="auto">{re.escape(guess)}</td>', section)
 
 
-def test_models_that_fill_in_continue_and_translate_stand_in_one_section(tmp_path: Path) -> None:
+def test_models_that_fill_in_continue_and_translate_stand_in_one_section(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     examples = {
         "masked": FilledSentences("fill", (FilledSentence(f"A {GAP} sleeps.", "dog", (Answer("cat", 12.0),)),)),
         "causal": FilledSentences(
@@ -250,6 +256,9 @@ def test_models_that_fill_in_continue_and_translate_stand_in_one_section(tmp_pat
             write_json(run.folder / SENTENCES_FILE, asdict(written))
             run.add_output(run.folder / SENTENCES_FILE)
     runs = [SeededRun(name, name, 1, label=name.upper()) for name in examples]
+    # Only the first seed of a model is shown.
+    runs.insert(1, SeededRun("second", "masked", 2, label="MASKED"))
+    manifests["second"] = manifests["nmt"]
     section = examples_section(manifests, runs)
     row = r'<th colspan="\d" [^>]*>(.*?) <span>\((.*?)\)</span>.*?scope="row">(.*?)</th>(.*?)</tr>'
     rows = re.findall(row, section, re.DOTALL)
@@ -264,6 +273,8 @@ def test_models_that_fill_in_continue_and_translate_stand_in_one_section(tmp_pat
         ["a dog"],
     ]
     assert re.findall(r" <span>(.*? %)</span>", section) == ["12 %"]
+    monkeypatch.setattr("hatchery.views.page_files.MODELS_SHOWN", 2)
+    assert [name in examples_section(manifests, runs) for name in ("MASKED", "CAUSAL", "NMT")] == [True, True, False]
     manifests = {"masked": tmp_path / "few" / "manifest.json"}
     with stage_run(manifests["masked"], {}) as run:
         few = (Answer("cat", 1.0), Answer("cow", 0.0))

@@ -4,11 +4,14 @@ import re
 from pathlib import Path
 
 import pytest
+from page_links import read_page
 from page_site import ROWS, Site, two_runs
 
+from hatchery.analysis.scores import Measure, Scores
 from hatchery.rendering.style import Style, model_styles
 from hatchery.typed import build
-from hatchery.views.page import compose_page
+from hatchery.views.page import _units, compose_page
+from hatchery.views.page_scores import ScoreTables
 from hatchery.views.page_settings import PageSettings
 
 
@@ -30,6 +33,8 @@ def test_on_the_page_of_a_study_models_have_the_colours_of_its_figures(site: Sit
     swatch = f'<span class="swatch" style="background: {colour}" aria-hidden="true"></span>'
     text = page.read_text(encoding="utf-8")
     assert f"{swatch}ltg</th>" in text
+    # Both experiments have the corpus `c`, and each of the four models has one seed.
+    assert "Imported models: roberta. Evaluations: blimp and glue. Corpus: c." in read_page(page).text
     # Two runs are of the experiment `a`.
     assert [text.count(f'>{name}</a></th><td class="words" data-label="corpus">c</td>') for name in "ab"] == [1, 1]
     assert re.findall(r'data-label="pretrained models">(\d+)<', text) == ["2", "0"]
@@ -60,3 +65,39 @@ def test_averages_of_many_models_are_grouped_by_set_under_the_names_within_their
     groups = [re.findall(r'<th scope="row">(.*?)</th>', group) for group in text.split("<tbody>")[1:]]
     assert groups == [["blind guess", "s/m3", "s/m4"], ["m0", "m2"], ["m1"]]
     assert re.findall(r'scope="rowgroup"[^>]*>\s*(\w+)', text) == ["one", "two"]
+    # Colours of figures show the sets, not the models.
+    assert 'class="swatch"' not in site.page.read_text(encoding="utf-8")
+
+
+def test_the_first_section_counts_trainings_if_a_model_has_several_and_names_the_runs_that_are_listed(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.write(ROWS)
+    runs = [{"name": f"{model}-s{seed}", "model": model, "seed": seed} for model, seed in (("ltg", 1), ("ltg", 2))]
+    settings = {"experiment": "demo", "description": "", "runs": [*runs, {"name": "elc-s1", "model": "elc", "seed": 1}]}
+    monkeypatch.setattr("hatchery.views.page.RUNS_SHOWN", 1)
+    compose_page(build(PageSettings, settings), site.page_inputs(runs=site.write_runs()), site.page)
+    words = read_page(site.page).text
+    assert "Compared models: ltg and elc, 3 pretraining runs with different seeds in all." in words
+    assert "The first 1 of 2 pretrained models are listed." in words
+
+
+def test_a_page_says_how_many_models_it_shows_from_37_models_on() -> None:
+    def left_out(models: int) -> str:
+        return ScoreTables(Scores([], [f"m{number}" for number in range(models)]), "provenance.html").left_out()
+
+    assert left_out(36) == "" and "shown for all these models, and single tasks are shown for the first 12" in left_out(
+        37
+    )
+    assert "The experiment has 200 models. Averages are shown for all these models" in left_out(200)
+    assert "Averages are shown for the first 200 of these models" in left_out(201)
+
+
+def test_the_units_of_the_averages_are_those_of_their_metrics() -> None:
+    def units(*metrics: str) -> str:
+        return _units([Measure("label", "suite", "task", metric) for metric in metrics])
+
+    assert units("score_percent", "chrf", "bits_per_byte", "bleu", "perplexity") == (
+        "perplexity per labelled token, bits per byte of text, BLEU and chrF in points, other averages in percent"
+    )
+    assert units("score_percent") == "in percent"

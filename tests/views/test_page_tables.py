@@ -212,6 +212,8 @@ def test_only_the_first_runs_are_listed_each_with_its_losses_and_its_manifest(mo
     cells = [list(row.cells) for row in made.rows]
     assert [row[1:-1] for row in cells] == [["1,000", "20", "3,000", "2.500", "3.500", "33.115", "1.200"]] * 2
     assert [(row[0].text, row[0].link) for row in cells] == [("m, seed 1", "#run-m-s1"), ("m, seed 2", "")]
+    begun = rows[0] | {"initial": "weights", "earlier_tokens": None}
+    assert next(iter(runs([begun], [], Path("p"), Path("i"), ()).rows)).cells[3] == "3,000 + unknown before"
     links = ["provenance.html", f"provenance.html#m-{'2' * 12}"]
     assert [(row[-1].text, row[-1].link) for row in cells] == list(zip(["1" * 12, "2" * 12], links, strict=True))
 

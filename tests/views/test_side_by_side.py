@@ -12,7 +12,7 @@ from scipy import stats
 from hatchery.analysis.summary_rows import SummaryRow, write_parquet
 from hatchery.artifacts.checksums import write_checksums
 from hatchery.experiment.project import Project
-from hatchery.views.side_by_side import difference_of, shown, side_by_side
+from hatchery.views.side_by_side import _only_on_one_side, difference_of, shown, side_by_side
 
 
 def row(task: str, mean: float, std: float | None, n: int, sampling: float | None = None) -> SummaryRow:
@@ -31,6 +31,12 @@ def test_the_interval_is_that_of_welch() -> None:
     assert (single.low, single.high) == pytest.approx((4 - 1.96 * 5, 4 + 1.96 * 5), abs=1e-3)
     assert not single.is_clear
     assert difference_of(row("a", 60.0, None, 1), row("a", 64.0, 1.0, 3)).low is None
+    exact = difference_of(row("a", 60.0, 0.0, 3), row("a", 64.0, 0.0, 3))
+    assert (exact.difference, exact.low, exact.high, exact.is_clear) == (4.0, 4.0, 4.0, True)
+
+
+def test_models_of_only_one_of_two_experiments_are_named() -> None:
+    assert list(_only_on_one_side(("a", "b"), [["x", "y", "w"], ["y", "z"]])) == ["Only in a: x, w.", "Only in b: z."]
 
 
 def test_runs_of_one_pretraining_are_no_further_models() -> None:
@@ -83,3 +89,11 @@ def test_settings_and_numbers_that_differ_stand_in_one_table(configuration: Path
     text = shown(side_by_side(project, names, results, True))
     assert re.search(r"\| 60\.0 ± 1\.0 +\| 65\.0 ± 1\.0 +\| +- +\|", text)
     assert "Not compared: demo: clear, because the precisions differ (fp32; tf32)" in text
+    # Three runs of a single pretraining seed in each experiment.
+    for name, mean in zip(names, (60.0, 65.0), strict=True):
+        write_parquet(results / name / "summary.parquet", [replace(rows[0], mean=mean, seeds=1)])
+        write_checksums([results / name / "summary.parquet"])
+    text = shown(side_by_side(project, names, results))
+    assert "| **Numbers, each between two trained models**" in text and "| **Settings that differ**" in text
+    assert "A model with one pretraining seed is a single trained model." in text
+    assert f"+5.0 ({5 - reach:+.1f} to {5 + reach:+.1f})" in text and "**+5.0**" not in text
