@@ -106,20 +106,16 @@ def test_a_kept_model_is_used_again_only_by_suites_with_the_same_frame_and_scori
         return opened_models.opened_model(tmp_path / name, torch.device("cpu"), settings).number
 
     with opened_models.models_are_kept():
-        asked = [plain, plain, template, track, track, causal, causal]
-        assert [opened(settings) for settings in asked] == [1, 1, 2, 3, 3, 4, 4]
-        assert opened(causal, "other") == 5 and opened(causal, "one") == 6, "only the last model is kept"
+        asked = [plain, plain, causal, causal, template, track, track]
+        assert [opened(settings) for settings in asked] == [1, 1, 2, 2, 3, 4, 4]
+        assert opened(track, "other") == 5 and opened(causal, "other") == 6, "only the last model is kept"
         # The layers of a compiled model are not used for another suite.
         compiled.add(6)
-        assert [opened(causal), opened(causal)] == [7, 7]
+        assert [opened(causal, "other"), opened(causal, "other")] == [7, 7]
     assert [opened(causal), opened(causal)] == [8, 9], "outside of a job of several suites, no model is kept"
-    assert loaded[:4] == [
-        ("one", "auto", False),
-        ("one", "auto", True),
-        ("one", "auto", True),
-        ("one", "left_to_right", False),
-    ]
-    assert framed == [3]
+    ways = [("auto", False), ("left_to_right", False), ("auto", True), ("auto", True)]
+    assert loaded[:5] == [*(("one", *way) for way in ways), ("other", "auto", True)]
+    assert framed == [4, 5]
 
 
 def test_a_suite_that_fails_does_not_stop_the_others(job, tmp_path):
