@@ -19,7 +19,7 @@ from tokenizers import Tokenizer as Backend
 
 from hatchery.analysis.summary_rows import SummaryRow, read_summary
 from hatchery.artifacts.checksums import sha256_file, write_checksums
-from hatchery.artifacts.manifests import read_manifest
+from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, ManifestError, ModelError
 from hatchery.evaluation.sentences_file import GAP, Answer, FilledSentence, FilledSentences
 from hatchery.export.model_folder import write_model_folder
@@ -338,10 +338,29 @@ def test_the_commands_export_and_list(pretrained, export_settings, summary, tmp_
     parameters = read_manifest(output).measures["parameters"]
     assert f"| [elc-s7](elc-s7/README.md) | {parameters:,} |" in text
     assert "blimp: phenomenon average" in text and "| 71.12 | 41.25 |" in text
-    megabytes = (output.parent / "model.safetensors").stat().st_size / 10**6
-    assert f" | {parameters:,} | {megabytes:.1f} | other | 71.12 |" in text
     with pytest.raises(ConfigError, match="model: got"):
         run_stage(list_exported_models, {**listing, "runs": ["a"]}, page, model={"elc-s7": output})
+
+
+def test_the_list_has_a_row_for_each_model_with_its_size_licence_and_scores(tmp_path):
+    models = {}
+    for name, size, measures in (
+        ("b-s1", 5_300_000, {"parameters": 1_325_000, "licence": "other", "scores": {"BLiMP": 61.257, "GLUE": 50.0}}),
+        ("a-s1", 40_000, {"parameters": 10_000, "licence": "apache-2.0", "scores": {"COMPS": 3.5}}),
+    ):
+        with stage_run(tmp_path / name / "manifest.json", {"stage": "x"}) as run:
+            path = run.add_output(run.folder / "model.safetensors")
+            path.write_bytes(bytes(size))
+            run.measures.update(measures)
+        models[name] = tmp_path / name / "manifest.json"
+    settings = {"stage": "list_exported_models", "stage_version": 1, "experiment": "tiny", "description": ""}
+    run_stage(list_exported_models, {**settings, "runs": ["b-s1", "a-s1"]}, tmp_path / "README.md", model=models)
+    lines = [line for line in (tmp_path / "README.md").read_text().splitlines() if line.startswith("|")]
+    assert lines[0] == "| model | parameters | weights (MB) | licence | BLiMP | GLUE | COMPS |"
+    assert lines[2:] == [
+        "| [b-s1](b-s1/README.md) | 1,325,000 | 5.3 | other | 61.26 | 50.00 | - |",
+        "| [a-s1](a-s1/README.md) | 10,000 | 0.0 | apache-2.0 | - | - | 3.50 |",
+    ]
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "model.safetensors"])

@@ -168,6 +168,18 @@ def test_the_files_of_the_multilingual_track_read_every_evaluation_of_the_run(co
         *(f"meco_l2_{text}" for text in ("nld", "zho")),
     }
     assert len(with_meco["fast"]) == 3 * 25
+    place, run = "results/babylm_multilingual_mini", "gpt_bert-s42"
+    assert with_meco["fast"]["chck_20K/zhoblimp"] == (
+        f"{place}/minimal_pairs/{run}-chck_20K/demo_multilingual_zhoblimp/manifest.json"
+    )
+    (text,) = [key.split("/")[1] for key in with_meco["fast"] if key.startswith("chck_20K/meco")]
+    named = text.replace("meco", "demo_meco")
+    assert with_meco["fast"][f"chck_20K/{text}"] == f"{place}/reading_times/{run}-chck_20K/{named}/manifest.json"
+    assert with_meco["reading"]["meco_l2_nld"] == f"{place}/reading_times/{run}/demo_meco_l2_nld/manifest.json"
+    assert with_meco["finetuned"]["arc_nl"] == f"{place}/finetuning/{run}/demo_multilingual_arc_nl/manifest.json"
+    assert with_meco["zero_shot"]["hanzi_pinyin"] == (
+        f"{place}/minimal_pairs/{run}/demo_multilingual_hanzi_pinyin/manifest.json"
+    )
     settings = multilingual_settings(project, "babylm_multilingual_mini")
     assert settings["checkpoints"] == ["chck_10K", "chck_20K", "chck_30K"]
     assert (settings["model"], settings["track_checked"]) == ("gpt_bert-s42", False)

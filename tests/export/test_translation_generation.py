@@ -66,6 +66,17 @@ def test_logits_and_loss_of_a_translation_are_ours(translation):
     )
     torch.testing.assert_close(read_before.logits, logits, **TOLERANCE)
     assert read_before.past_key_values is None
+    asked = theirs(**inputs, labels=labels, output_hidden_states=True, output_attentions=True)
+    encoded = theirs.get_encoder()(**inputs, output_hidden_states=True, output_attentions=True)
+    torch.testing.assert_close(asked.encoder_last_hidden_state, encoded.last_hidden_state, **TOLERANCE)
+    layers = len(ours.encoder.layers)
+    assert len(asked.encoder_hidden_states) == layers + 1 and len(asked.encoder_attentions) == layers
+    for kind in ("hidden_states", "attentions"):
+        for one, other in zip(getattr(asked, f"encoder_{kind}"), getattr(encoded, kind), strict=True):
+            torch.testing.assert_close(one, other, **TOLERANCE)
+    # A token of the translation reads no later token, but all tokens of the source.
+    assert all(torch.equal(one, one.tril()) for one in asked.decoder_attentions)
+    assert all(bool((one[0, :, 0, 1:] > 0).any()) for one in asked.cross_attentions)
 
 
 def test_the_tokenizer_ends_texts_and_begins_none(translation):
@@ -151,6 +162,9 @@ def test_it_is_saved_and_loaded_again_with_the_same_logits(translation, hub, tmp
     # 1.2 times the 29 tokens of the longest side without its end, plus 10.
     named = ("num_beams", "length_penalty", "early_stopping", "max_new_tokens")
     assert [getattr(again.generation_config, name) for name in named] == [5, 1.0, "never", 44]
+    named = ("bos_token_id", "decoder_start_token_id", "eos_token_id", "pad_token_id", "suppress_tokens")
+    # Start, padding and mask are never written.
+    assert [getattr(again.generation_config, name) for name in named] == [0, 0, 2, 1, [0, 1, 4]]
 
 
 def test_half_precision_weights_translate(hub, translation):

@@ -40,6 +40,17 @@ def test_an_imported_model_lies_whole_beside_its_sizes(manifest_of, name):
     assert measures["class"] == type(network).__name__ and measures["architecture"] == ARCHITECTURES[name]
     assert (measures["layers"], measures["hidden_size"]) == (2, 16)
     assert measures["vocabulary_rows"] == network.config.vocab_size
+    assert measures["model_type"] == name and measures["embedding_size"] == network.get_input_embeddings().embedding_dim
+    assert measures["tied"] is (network.get_output_embeddings().weight is network.get_input_embeddings().weight)
+    assert measures["longest_input"] == {"bert": 32, "opt": 64, "t5": None}[name]
+    assert "generation_config.json" not in {path.name for path in manifest.folder.iterdir()}
+
+
+def test_a_repeated_import_leaves_no_file_of_the_import_before(stored, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "merges.txt").write_text("old")
+    manifest = read_manifest(imported(stored("bert"), "masked", tmp_path / "out"))
+    assert "merges.txt" not in {path.path.name for path in manifest.outputs}
 
 
 def test_the_bytes_of_an_import_do_not_depend_on_where_the_model_lay(stored, manifest_of, tmp_path):
