@@ -92,5 +92,19 @@ def test_a_corpus_may_have_the_held_out_splits_of_its_files_or_of_any_of_its_gro
         "demo_parallel": {"dev", "test"},
         "demo_parallel_other": {"test"},
         "demo_reduced": {"dev", "test"},
+        # Files without a split are divided at random; a sample keeps the splits of its corpus.
+        "iwslt14_de_en_wit3": {"dev", "test"},
+        "demo_books_sample": {"dev"},
+        "babybabellm_eng_nld": {"dev", "test"},
     }
     assert {name: held_out_splits(project, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("split", "expected"), [("documents: 3, development_fraction: 0", {"dev"}), ("documents: 0", set())]
+)
+def test_a_number_of_development_documents_takes_the_place_of_their_share(
+    configuration: Path, split: str, expected: set[str]
+) -> None:
+    edit(configuration, "corpora/demo_books.yaml", "{development_fraction: 0.05}", f"{{development_{split}}}")
+    assert held_out_splits(Project(configuration), "demo_books") == expected
