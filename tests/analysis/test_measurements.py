@@ -242,6 +242,8 @@ BEST, AREA = ("development", "best_bleu"), ("first_100_steps", "alc_bleu")
         ([(0, 0.0), (100, 20.0)], {BEST: 20.0, AREA: 10.0}),
         # At step 100, interpolation between 10 at step 60 and 20 at step 160 gives 14: (60 * 5 + 40 * 12) / 100.
         ([(0, 0.0), (60, 10.0), (160, 20.0)], {BEST: 20.0, AREA: 7.8}),
+        # The score falls after step 100.
+        ([(0, 0.0), (100, 20.0), (150, 5.0)], {BEST: 20.0, AREA: 10.0}),
         # Curves that do not cover the first 100 steps, and the curve of a model without translations.
         ([(0, 1.0), (50, 2.0), (99, 3.0)], {BEST: 3.0}),
         ([(25, 1.0), (50, 2.0), (100, 3.0)], {BEST: 3.0}),
@@ -310,3 +312,29 @@ def test_a_tokenizer_decides_what_numbers_per_token_compare_with_and_not_scores_
     for metric in per_token + of_text:
         aspects = list(differing(development_basis(each, "text", metric) for each in trained))
         assert aspects == (["tokenizer"] if metric in per_token else []), metric
+
+
+def test_a_development_loss_compares_with_losses_on_equal_text_windows_and_precision(tmp_path: Path) -> None:
+    usual: dict[str, Any] = {**PRETRAINING, "steps": 4, "seed": 1, "evaluation_sequences": 8, "precision": "fp32"}
+    changes: dict[str, tuple[dict[str, Any], str]] = {
+        "usual": ({}, "text"),
+        "shorter": ({"sequence_length": 16}, "text"),
+        "more": ({"evaluation_sequences": 16}, "text"),
+        "half": ({"precision": "bf16"}, "text"),
+        "stopped": ({"early_stopping": {"patience_evaluations": 2}}, "text"),
+        "other": ({}, "another text"),
+    }
+    found = {}
+    for name, (change, text) in changes.items():
+        with stage_run(tmp_path / name / "manifest.json", {**usual, **change}):
+            pass
+        found[name] = development_basis(read_manifest(tmp_path / name / "manifest.json"), text, "loss_nats")
+    aspects = {name: list(differing([found["usual"], basis])) for name, basis in found.items()}
+    assert aspects == {
+        "usual": [],
+        "shorter": ["window"],
+        "more": ["text"],
+        "half": ["precision"],
+        "stopped": ["selection"],
+        "other": ["text"],
+    }

@@ -163,17 +163,23 @@ def test_a_run_that_stopped_early_has_the_sequences_and_operations_of_its_own_st
     assert [found[-1][key] for key in ("initial", "earlier_steps", "earlier_tokens")] == ["weights", 5, 700]
     # Three steps of four sequences of 32 tokens, of which 15 % are predicted.
     assert [row["sequences"] for row in found] == [12] * 4
+    # The curve has no numbers of words.
+    assert [row["words"] for row in found] == [None] * 4
     each = training_flops_per_sequence(PRETRAINING["model"], 100, 32, 0.15)
     flops = [12 * each] * 3 + [12 * each * (1 + 2 / 3)]
     assert [row["training_flops"] for row in found] == [pytest.approx(one) for one in flops]
 
 
 def test_curves_and_layer_weights_are_those_that_the_runs_wrote(two_models: Any) -> None:
+    # The heads of this model read a weighted sum of all outputs.
+    alphas = {(1, 0): 1.0, (2, 0): 0.5, (2, 1): 0.5, (3, 0): 0.25, (3, 1): 0.25, (3, 2): 0.5}
+    two_models.add_model("output", 1, [], alphas=alphas)
     table, runs = two_models.collected(), runs_of(two_models)
     points = read_curves(CURVES.in_folder_of(table), runs)["plain-s2"]
     assert [(point.step, point.tokens, point.loss) for point in points][-1] == (4, 4000, 2.0)
     weights = read_layer_weights(LAYERS.in_folder_of(table), runs)
     assert weights["elc-s1"].scaled == {(1, 0): 1.0, (2, 0): 0.5, (2, 1): 1.5}
+    assert (weights["output-s1"].layers, weights["output-s1"].scaled[3, 2]) == (2, 1.5)
     assert not weights["elc-s1"].plain and weights["plain-s1"].plain
 
 
