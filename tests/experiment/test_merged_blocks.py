@@ -7,7 +7,7 @@ from shipped import written
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.experiment_file import ExperimentFile
-from hatchery.experiment.written_blocks import merged
+from hatchery.experiment.written_blocks import merged, misnamed_file
 
 
 def test_runs_and_tasks_of_the_base_that_are_null_are_left_out(configuration: Path) -> None:
@@ -83,3 +83,19 @@ def test_a_key_takes_the_place_of_the_keys_that_exclude_it(place, of_base, own, 
             keys = {key: keys}
         documents.append(keys)
     assert merged(documents[0], documents[1], ExperimentFile) == documents[2]
+
+
+def test_a_tokenizer_of_an_experiment_is_trained_on_its_corpus_unless_it_is_read_from_a_file(
+    configuration: Path,
+) -> None:
+    own = {"kind": "byte_bpe", "vocabulary_size": 400}
+    for tokenizer, corpora in ((own, ("demo",)), ({"path": "mine.json", "vocabulary_size": 400}, ())):
+        project = written(configuration, {"experiments/less": {"base": "demo", "tokenizer": tokenizer}})
+        assert project.tokenizer("less").trained_on == corpora
+
+
+def test_a_file_whose_allowed_name_is_taken_is_not_renamed_to_that_name(tmp_path: Path) -> None:
+    (tmp_path / "my-runs.yaml").touch()
+    for taken, end in (({"my_runs"}, "rename the file (my_runs.yaml is taken)"), ((), "the file to my_runs.yaml")):
+        message = misnamed_file(tmp_path, "my-runs", taken)
+        assert message is not None and message.endswith(end)

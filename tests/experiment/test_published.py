@@ -12,7 +12,7 @@ from shipped import PROJECT, REPOSITORY, changed
 from hatchery.analysis.published_values import chosen_values
 from hatchery.analysis.settings import SummarySettings, published_choices
 from hatchery.errors import ConfigError
-from hatchery.experiment.paper_tables import paper_tables, published_files
+from hatchery.experiment.paper_tables import _rows_of_miniature, paper_tables, published_files
 from hatchery.experiment.project import Project
 from hatchery.typed import build
 from hatchery.views.paper_tables.layout import (
@@ -191,6 +191,20 @@ def test_a_run_that_is_named_itself_keeps_its_row(configuration: Path) -> None:
     path.write_text(path.read_text(encoding="utf-8").replace('{"*": "*"}', named), encoding="utf-8")
     found = rows(configuration, CONSTRAINED)
     assert found["rv_32_32_64_1_1"] == found["rv_32_32_128_1_1"] == "rv_32_32_128_1_1"
+
+
+def test_a_pattern_makes_rows_of_the_experiments_track_alone(configuration: Path) -> None:
+    # The paper has rows of `mslm` in both tracks, and rows of `baby_llama` in the track strict_small.
+    published = {"paper": "elc_bert", "track": "strict", "rows": {"*": "*"}}
+    runs = {name: {"model": "ltg_demo"} for name in ("mslm", "baby_llama")}
+    project = changed(configuration, ("published", published), ("runs", runs), ("baselines", []), of="strict")
+    assert project.experiment("strict").published.rows == {"mslm": "mslm"}
+
+
+def test_a_run_of_a_sweep_in_a_miniature_keeps_a_row_of_its_own() -> None:
+    swept = {"one_key_5": "one", "one_key_7": "one"}
+    rows = {"one": "shared", "one_key_7": "own"}
+    assert _rows_of_miniature(rows, swept, swept) == {"one_key_5": "shared", "one_key_7": "own"}
 
 
 def test_a_pattern_that_makes_no_row_is_told(configuration: Path) -> None:

@@ -34,6 +34,12 @@ def folder(configuration: Path) -> Path:
     return configuration
 
 
+def test_an_analysis_of_the_base_that_is_null_is_left_out(folder: Path) -> None:
+    (folder / "studies/less.yaml").write_text("base: side\nanalyses: {comparison: null}\n", encoding="utf-8")
+    less = Project(folder).study("less")
+    assert (less.experiments, dict(less.analyses)) == (("demo", "demo_suites"), {})
+
+
 def check(folder: Path, study: str) -> None:
     """Raise ConfigError with all mistakes in the study and in the blocks that it names."""
     problems = Problems()
