@@ -96,7 +96,7 @@ def analysed_files(count: int, stream: str, taken: Container[str]) -> Iterator[t
     for split, conllu_split, number in (("train", "train", count), ("development", "dev", count // 2)):
         analyses = _drawn(number, f"{stream}/{split}", taken, seen)
         for task in (pos, ner, srl, coref):
-            # A sentence without targets has no row in the file.
+            # A sentence that has no spans to label in this task has no row in the task's file.
             records = [
                 {
                     "text": " ".join(analysis.words),

@@ -71,8 +71,8 @@ def group(
 
 
 class _Grouping:
-    """Groups all sentences or all spans (one level) into sequences, stores the sequences in a file, and counts the
-    rejected items.
+    """Groups all sentences or all spans into sequences, stores the sequences in a file, and counts the rejected
+    sentences or spans.
     """
 
     def __init__(

@@ -158,8 +158,8 @@ def write_model_folder(
     if generation is not None:
         write_json(folder / GENERATION_FILE, {**{key: config[key] for key in GENERATION_IDS}, **generation})
         names.append(GENERATION_FILE)
-    # If the exported language model contains a base model, the encoder's parameter names begin with the base model's
-    # name.
+    # If a class without a head (`bare`) is also exported, the language model contains this class as `model`, so
+    # the names of the encoder's parameters begin with `model.`.
     inside = "model." if exported.bare else ""
     tensors = {
         f"{inside}{name}" if name.startswith("encoder.") else name: tensor.detach().cpu().contiguous()

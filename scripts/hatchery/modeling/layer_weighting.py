@@ -18,7 +18,7 @@ from hatchery.modeling.configuration import LayerWeightingName
 
 @dataclass(frozen=True)
 class LayerWeighting:
-    """A variant of layer weighting: the input of each layer, and the residual connections inside a layer."""
+    """A variant of layer weighting. It defines the input of each layer, and the residual connections inside a layer."""
 
     layer_input: Literal["previous", "softmax", "sum", "unrestricted"]
     """Input of a layer. "previous": the previous state. "softmax": a learned convex combination of all earlier outputs.

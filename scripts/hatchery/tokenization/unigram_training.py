@@ -35,8 +35,8 @@ class SegmentLattice:
     def __init__(self, texts: Sequence[str], pieces: Sequence[str], longest: int, whole_texts: bool = True) -> None:
         lengths = np.array([len(text) for text in texts], dtype=np.int64)
         deepest = int(lengths[0]) if len(lengths) else 0
-        # The texts are sorted from the longest to the shortest. So the texts that reach a level are the first texts,
-        # and a text has the same index on every level.
+        # Level i is the position after i characters. The texts are sorted from the longest to the shortest. So texts
+        # with at least i characters are the first texts, and a text has the same index on every level.
         self._widths = [int(np.searchsorted(-lengths, -level, side="right")) for level in range(deepest + 1)]
         self._offsets = np.concatenate([[0], np.cumsum(self._widths)]).astype(np.int64)
         self._ends = self._offsets[lengths] + np.arange(len(lengths))

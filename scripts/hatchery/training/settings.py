@@ -42,8 +42,8 @@ from hatchery.training.start_settings import (
 )
 from hatchery.typed import build, stage_body
 
-# Estimated number of tokens per word. The numbers of steps and batch sizes of BabyLM's baselines of 2025, which have
-# 16,384 subwords, imply 1.616 and 1.624 tokens per word.
+# Estimated number of tokens per word. The numbers of steps and batch sizes of BabyLM's baselines of 2025, whose
+# vocabularies have 16,384 subwords, imply 1.616 and 1.624 tokens per word.
 TOKENS_PER_WORD = 1.62
 # Estimated number of steps per minute, to plan a budget of minutes before the device is known.
 STEPS_PER_MINUTE = 60

@@ -70,7 +70,9 @@ class TrackioSink:
 
 
 class WandbSink:
-    """A run of the project "hatchery" of Weights & Biases: files in a folder, which `wandb sync` uploads."""
+    """A run of the project "hatchery" of Weights & Biases. Unless WANDB_MODE is set, the run is stored in files, which
+    `wandb sync` uploads.
+    """
 
     def __init__(self, folder: Path, run: str, after_step: int) -> None:
         """Continue the run in `folder`, if it exists. Steps after `after_step` that an earlier attempt logged are not

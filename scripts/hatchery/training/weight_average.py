@@ -86,8 +86,8 @@ class WeightAverage(Watcher):
             self._exchange(model)
 
     def state(self) -> dict[str, Tensor]:
-        """Return the averaged weights by name. Except for an exponential average over all steps, also return the tensor
-        `COUNT`.
+        """Return the averaged weights by name, and the number of averaged states of the model as the tensor `COUNT`. An
+        exponential average over all steps has no `COUNT`.
         """
         averages = {f"{AVERAGE}{name}": tensor for name, tensor in self._average.items()}
         if self.settings.averages_every_step:

@@ -151,7 +151,8 @@ class ScoreTable:
     """A table of scores; `corner` is the heading of the column of labels, and `headings` are the headings of the
     columns of scores.
 
-    `labels` are display names of our models; they are shown if the table has a column for the source of numbers.
+    `labels` maps our models to display names. They are shown only in a table with a column for the source of each
+    line's numbers: as `ours: NAME`, unless the line is already labelled with this name.
     """
 
     caption: str

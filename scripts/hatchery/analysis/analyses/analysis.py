@@ -239,7 +239,7 @@ def findings_json(title: str, found: Findings) -> str:
 def read_findings(manifest: Path) -> ShownFindings:
     """Read the tables, notes and answer of an analysis.
 
-    Raises ManifestError for an altered file, EvaluationError for a file in another format.
+    Raises ManifestError for a missing or altered manifest, EvaluationError for findings in another format.
     """
     made = read_manifest(manifest)
     path = made.file(FINDINGS_FILE)
@@ -256,7 +256,7 @@ def read_findings(manifest: Path) -> ShownFindings:
 def read_numbers(manifest: Path) -> list[dict[str, str]]:
     """Read the rows of numbers.csv as strings; missing values are empty strings.
 
-    Raises ManifestError for an altered file.
+    Raises ManifestError for a missing or altered manifest. The content of numbers.csv is not verified.
     """
     with read_manifest(manifest).file(NUMBERS_FILE).open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))

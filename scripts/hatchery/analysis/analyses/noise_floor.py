@@ -10,8 +10,8 @@ differ from the baseline only in their amount of text. The model's mean differen
 curve's loss at the baseline's amount of text. The equivalent amount is the amount of text at which the curve reaches
 this sum. The data factor is the equivalent amount, divided by the model's own amount of text.
 
-The factor per second is the equivalent amount, divided by the baseline's amount of text and by the ratio of the model's
-training time to the baseline's training time.
+The factor per second also takes the training time into account: (equivalent amount / baseline's amount of text) /
+(model's training time / baseline's training time).
 """
 
 from collections.abc import Mapping

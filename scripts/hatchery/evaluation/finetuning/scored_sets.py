@@ -209,7 +209,8 @@ class ScoredSet:
         return replace(self, data=data, is_scored=self.is_scored[list(items)], groups=groups, facts=facts)
 
     def answers(self, predicted: Predicted) -> Predicted:
-        """Return the model's predictions as labels of this set's task, and the scores of all these labels."""
+        """Convert the model's predictions to labels of this set's task, and its scores to one score for each label of
+        this task."""
         return predicted if self.mapping is None else self.mapping.apply(predicted)
 
     def scored(self, answers: Predicted, all_rows: bool = False) -> Scored:

@@ -52,8 +52,8 @@ def score(
     settings: ReadingSettings,
     runtime: EvaluationRuntime,
 ) -> Scores:
-    """Score a model on words with reading times. An external model must read the special tokens of its tokenizer's
-    template before a text.
+    """Score a model on words with reading times. The caller must load an external model such that the model reads the
+    special tokens of its tokenizer's template before a text.
 
     The tables are words.parquet and scores.csv. In scores.csv, gains in explained variance are fractions. Raises the
     errors of `surprisals_of`.

@@ -160,8 +160,8 @@ class OneSpan:
     """One span per sequence. Scores [B, T, 2] rate each token as the first token and as the last token of the
     span; labels int64 [B, 2] are [start, end).
 
-    Sequences with the label (UNLABELLED, UNLABELLED) are ignored. The label of a question without answer is [0, 1), the
-    span of [CLS], if [CLS] is a candidate.
+    Sequences with the label (UNLABELLED, UNLABELLED) are ignored. A question may have no answer if
+    [CLS] is one of the candidates of `ExtractiveSpan.forward`; its label is [0, 1), the span of [CLS].
     """
 
     # No prior sets the initial output bias of this target: the bias is equal at all positions, so it cannot change the

@@ -175,8 +175,8 @@ class PublishedSpanMasking:
         """Return input ids and labels, each int64 [n], of the example `ids` int64 [n], which includes special tokens.
         `word_starts` is ignored.
 
-        The label at a position is the token that the last span found there. If an earlier span covered the position,
-        this token is the replacement by the earlier span, and not the token of the text.
+        Spans are applied one after another. If several spans cover a position, the label is the token at this position
+        before the last span was applied: the replacement by an earlier span, and not the token of the text.
         """
         inputs, labels = ids.tolist(), [UNLABELLED] * len(ids)
         cover = self.cover(self.corruption.special.maskable(ids, self.special_tokens_maskable), generator)

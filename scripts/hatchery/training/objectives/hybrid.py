@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HybridSettings(MaskingSettings, ObjectiveKeys):
-    """Hybrid of masked and causal language modelling: a batch contains masked and causal sequences."""
+    """Hybrid of masked and causal language modelling: `causal_share` of the sequences of a batch are causal, the others
+    masked."""
 
     kinds: ClassVar[tuple[ModelKind, ...]] = ("masked", "causal")
     perplexity_per: ClassVar[str] = "per masked token"

@@ -123,7 +123,8 @@ def comparison_table(compared: Sequence[ComparedSize]) -> Table:
 
 
 def comparison_section(compared: Sequence[ComparedSize] | None, corpus: str) -> Section:
-    """Return the section that compares published sizes with our sizes, or states that no published size exists.
+    """Return the section that compares published sizes of the corpus with the sizes that we counted, or states that no
+    size of the corpus is published.
 
     `compared` is None if there is no table of published sizes.
     """
