@@ -18,7 +18,10 @@ from hatchery.artifacts.checksums import write_checksums
 from hatchery.experiment.project import Project
 from hatchery.runner import run_stage
 from hatchery.typed import build
-from hatchery.views.paper_tables.order_table import lists_of_models
+from hatchery.views.paper_tables.fact_tables import read_card_sizes
+from hatchery.views.paper_tables.layout import OrderLayout, read_layout
+from hatchery.views.paper_tables.order_table import lists_of_models, order_table
+from hatchery.views.paper_tables.printed import PrintedTable
 from hatchery.views.paper_tables.settings import PaperTablesSettings, TableInputs
 from hatchery.views.paper_tables.write_all import (
     all_tables,
@@ -175,6 +178,9 @@ def test_the_files_are_the_same_bytes_again_and_those_of_another_run_are_removed
         in contents[0]["tables.md"]
     )
     assert contents[0]["tables.tex"].count(b"\\input{elc_bert_table_") == 7
+    page = contents[0]["tables.html"].decode()
+    assert "because the experiment has no numbers for them: 11, 12." in page
+    assert "The tables of the ELC-BERT paper, with the numbers of toy next to the printed numbers" in page
 
 
 def test_layers_and_sizes_of_ours_stand_below_the_printed_ones(drawn: Drawn) -> None:
@@ -258,6 +264,75 @@ def test_what_an_order_leaves_out_has_its_label(strict: Any) -> None:
     measured = frame([{"model": model, "task": "msgs_a", "value": 1.0}])
     _, left_out = lists_of_models(measured, built, ("msgs_a", "msgs_b"))
     assert left_out == {model: f"label of {model} was not run on msgs_b"}
+
+
+def beginnings(table: PaperTable) -> list[str]:
+    return [re.split(r"[;:,(.]", note)[0].strip() for note in table.notes]
+
+
+def test_the_notes_of_a_table_explain_what_it_has(drawn: Drawn) -> None:
+    whole = ["Published", "± is the sample standard deviation over n runs", "For an average over tasks"]
+    whole += ["n is the number of runs of a line", "Bold", "† Not comparable with our numbers"]
+    assert beginnings(drawn[STRICT]["9"]) == [*whole, "Remarks on printed numbers"]
+    # This table has neither deviations nor averages nor bold numbers nor dashes.
+    assert beginnings(drawn["gpt_bert", "strict"]["4"]) == ["Published", whole[3], "Models of ours"]
+    changes = drawn["ltg_bert", ""]["2"].notes
+    assert changes[4].startswith("The first row shows scores. All other rows show the changes")
+    block, table = (
+        next(note for note in notes if note.startswith("Bold: ")) for notes in (drawn[STRICT]["9"].notes, changes)
+    )
+    assert block.startswith("Bold: the best number of its block in each of the columns, separately for printed")
+    assert "within one standard deviation of the best of the table in each of the columns, separately" in table
+    turned = [note for table in drawn["ltg_bert", ""].values() for note in table.notes if "in each of the rows" in note]
+    assert turned and all("of the table in each of the rows" in note for note in turned)
+    # Table 10 has scores of single tasks with deviations, but no average.
+    assert "For an average over tasks" not in beginnings(drawn[STRICT]["10"])
+
+
+@pytest.mark.parametrize(("models", "told"), [(1, False), (2, True)])
+def test_a_note_on_single_seeds_needs_several_models(strict: Any, models: int, told: bool) -> None:
+    cell = ("babylm_glue", "babylm_wsc", "accuracy_percent")
+    rows = [replace(strict.row(f"our_{name}_bert_base", cell, 61.4), seeds=1) for name in ("elc", "ltg")[:models]]
+    (table,) = strict.made(rows).values()
+    assert any("A claim about models needs several pretraining seeds" in note for note in table.notes) == told
+
+
+def test_models_of_many_that_are_not_shown_are_counted(strict: Any) -> None:
+    settings = strict.settings()
+    settings["runs"] += [{"name": f"m{number}-s1", "model": f"m{number}", "seed": 1} for number in range(30)]
+    rows = [strict.row("our_elc_bert_base", ("babylm_glue", "babylm_wsc", "accuracy_percent"), 61.4)]
+    (table,), _ = all_tables(build(PaperTablesSettings, settings), strict.inputs(rows))
+    assert f"24 of our models are shown; {len(strict.rows) + 30 - 24} more are in summary.csv" in table.notes
+
+
+def test_an_order_names_several_models_of_a_row_and_the_models_that_it_leaves_out(strict: Any) -> None:
+    strict.rows = {"first": "elc_bert_base", "second": "elc_bert_base", "other": "ltg_bert_base"}
+    settings = build(PaperTablesSettings, strict.settings())
+    layout = read_layout(strict.layout).tables["12"]
+    assert isinstance(layout, OrderLayout)
+    scores = {"first": [1.0, 2.0], "second": [3.0, 4.0], "other": [5.0, 6.0]}
+    printed = PrintedTable(strict.all_numbers, strict.paper, "12")
+    table = order_table("12", layout, settings, printed, scores, {"x": "x has a single run"})
+    assert [heading for heading in table.headings if "ours" in heading] == [
+        "ELC-BERT-base (ours: first)",
+        "ELC-BERT-base (ours: second)",
+    ]
+    assert "Left out: x has a single run" in table.notes
+    named = "LTG-BERT-base is other; ELC-BERT-base is first; ELC-BERT-base is second"
+    assert f"Models of ours: {named}" in table.notes
+    # Three models have three pairs, and each pair has two directions.
+    assert any("(corrected by Bonferroni over 6 comparisons)" in note for note in table.notes)
+    assert any("(increased for 3 pairs as in the paper's package)" in note for note in table.notes)
+    # The printed number of a row is shown once: in the first of the two columns.
+    line = next(line for line in table.lines if line.source == PUBLISHED and line.label == "LTG-BERT-base")
+    assert [value is None for value in line.values[:3]] == [True, False, True]
+
+
+def test_the_sizes_of_a_corpus_are_those_of_its_card_under_the_name_in_the_paper(bnc: Any) -> None:
+    card = bnc.inputs().cards["bnc"]
+    expected = {("100m", "total", "train", "documents"): 4013, ("100m", "bnc", "train", "documents"): 4013}
+    assert read_card_sizes({"mine": card}, {"mine": "100m"}) == expected
+    assert {corpus for corpus, *_ in read_card_sizes({"mine": card}, {})} == {"mine"}
 
 
 # Tables in which the papers print rows of these baselines. LTG-BERT's Table 2 has no row for BERT.
