@@ -22,6 +22,7 @@ from hatchery.views.paper_tables.fact_tables import read_card_sizes
 from hatchery.views.paper_tables.layout import OrderLayout, read_layout
 from hatchery.views.paper_tables.order_table import lists_of_models, order_table
 from hatchery.views.paper_tables.printed import PrintedTable
+from hatchery.views.paper_tables.scored_table import _transposed
 from hatchery.views.paper_tables.settings import PaperTablesSettings, TableInputs
 from hatchery.views.paper_tables.write_all import (
     all_tables,
@@ -31,7 +32,7 @@ from hatchery.views.paper_tables.write_all import (
     view,
     views_json,
 )
-from hatchery.views.score_table import OURS, PUBLISHED, PaperTable
+from hatchery.views.score_table import OURS, PUBLISHED, Line, PaperTable, Score
 from hatchery.views.stages.write_tables import tables_settings, write_tables
 
 STRICT = ("elc_bert", "strict")
@@ -326,6 +327,24 @@ def test_an_order_names_several_models_of_a_row_and_the_models_that_it_leaves_ou
     # The printed number of a row is shown once: in the first of the two columns.
     line = next(line for line in table.lines if line.source == PUBLISHED and line.label == "LTG-BERT-base")
     assert [value is None for value in line.values[:3]] == [True, False, True]
+
+
+def test_if_models_are_columns_the_first_of_ours_shares_the_column_of_its_row_and_others_have_their_own() -> None:
+    def line(label: str, source: str, first: float, model: str = "") -> Line:
+        return Line(label, source, (Score(first), Score(first + 10)), model)
+
+    lines = [line("P", PUBLISHED, 1), line("P", OURS, 2, "m1"), line("P", OURS, 3, "m2"), line("Q", OURS, 4, "m3")]
+    headings, turned, named = _transposed(lines, ("one", "two"), {"m1": "M1", "m2": "M2"})
+    assert headings == ("P", "ours: M2", "ours: m3") and named == "P is M1"
+    numbers = [
+        (each.label, each.source, [None if value is None else value.mean for value in each.values]) for each in turned
+    ]
+    assert numbers == [
+        ("one", PUBLISHED, [1, None, None]),
+        ("one", OURS, [2, 3, 4]),
+        ("two", PUBLISHED, [11, None, None]),
+        ("two", OURS, [12, 13, 14]),
+    ]
 
 
 def test_the_sizes_of_a_corpus_are_those_of_its_card_under_the_name_in_the_paper(bnc: Any) -> None:
