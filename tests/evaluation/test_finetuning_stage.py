@@ -2,6 +2,7 @@ import json
 import signal
 import subprocess
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -174,8 +175,12 @@ def test_one_more_seed_and_one_more_rate_compute_only_themselves(run, monkeypatc
     run("out", short(seeds=[1], learning_rates=[1e-3]))
     run("out", short(seeds=[1, 2], learning_rates=[1e-3]))
     assert trained == [(1, 1e-3), (2, 1e-3)]
-    assert contents(run("out", short(seeds=[1, 2], learning_rates=[1e-3, 3e-3]))) == expected
-    assert trained[2:] == [(1, 3e-3), (2, 3e-3)]
+    # Of the four runs, two are trained in 12 seconds.
+    monkeypatch.setattr(stage_module, "time", SimpleNamespace(monotonic=iter([10.0, 22.0]).__next__))
+    folder = run("out", short(seeds=[1, 2], learning_rates=[1e-3, 3e-3]))
+    assert contents(folder) == expected and trained[2:] == [(1, 3e-3), (2, 3e-3)]
+    made = json.loads((folder / "provenance.json").read_text())
+    assert (made["runs_resumed"], made["seconds_per_run"]) == (2, 6.0)
 
 
 def test_finished_work_whose_manifest_was_deleted_is_taken_unless_it_is_forced_or_damaged(run, monkeypatch, capsys):

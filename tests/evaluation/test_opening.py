@@ -11,7 +11,8 @@ from torch import nn
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ManifestError, ModelError
 from hatchery.evaluation.opening import HUB_FILES, OTHER_WEIGHTS, fetched, open_model
-from hatchery.evaluation.trained_objective import Use, default_objective
+from hatchery.evaluation.settings import PerplexitySettings
+from hatchery.evaluation.trained_objective import Use, common_masks, default_objective
 from hatchery.evaluation.user_modules import UserEncoder
 from hatchery.training.own_model import OwnModel
 
@@ -118,3 +119,10 @@ def test_a_model_of_unknown_training_has_the_default_objective_of_its_uses(
 ) -> None:
     found = default_objective(use)
     assert (found and (found.task, getattr(found, "segments", ""))) == expected
+
+
+def test_common_masks_are_those_of_the_settings_of_perplexity() -> None:
+    chosen = {"mask_probability": 0.3, "random_probability": 0.2, "keep_probability": 0.4, "segments": "documents"}
+    masks = common_masks(PerplexitySettings(splits=("dev",), sequence_length=16, **chosen)).settings
+    assert {name: getattr(masks, name) for name in chosen} == chosen
+    assert (masks.kind, masks.short_probability) == ("subword", 0.0)

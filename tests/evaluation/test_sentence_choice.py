@@ -2,22 +2,33 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tokenizers import Tokenizer as Backend
+from tokenizers import models, pre_tokenizers
 
 from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.errors import CorpusError
+from hatchery.evaluation import filled_sentences
 from hatchery.evaluation.filled_sentences import (
     beginnings,
     candidates,
     continued_sentence,
     filled,
+    is_readable,
+    left_out,
     suitable,
+    translated_sentences,
     words_by_length,
 )
 from hatchery.evaluation.sentences_file import Answer, FilledSentence, text_of_sentences
+from hatchery.tokenization.special_tokens import SPECIAL_SETS
+from hatchery.tokenization.tokenizer_file import Tokenizer, WordMark
+from hatchery.training.objectives.translation import TranslationSettings
 
 
 def corpus(folder: Path, splits: Mapping[str, Sequence[str]]) -> Manifest:
@@ -77,6 +88,33 @@ def test_what_is_long_short_or_marked_is_passed_over() -> None:
     assert list(suitable(text)) == [good]
 
 
+@pytest.mark.parametrize(
+    ("sentence", "readable"),
+    [
+        *((" ".join("a" * number), 5 <= number <= 14) for number in (4, 5, 14, 15)),
+        # Five words with 120 or 121 characters.
+        *((f"a b c d {'e' * (number - 8)}", number <= 120) for number in (120, 121)),
+        *((f"a b c d e {mark}", False) for mark in ("[UNK]", "<mask>", "____", "\u200b")),
+        ("a b c d <e", True),
+    ],
+)
+def test_a_sentence_of_5_to_14_words_and_up_to_120_characters_is_readable(sentence: str, readable: bool) -> None:
+    assert is_readable(sentence) is readable
+
+
+def test_without_development_text_the_first_shard_of_training_text_is_read(tmp_path: Path) -> None:
+    made = {}
+    for split in ("train", "dev"):
+        with stage_run(tmp_path / split / "manifest.json", {}) as run:
+            for number in range(2):
+                path = run.folder / f"{split}-0000{number}-of-00002.parquet"
+                row = {"doc_id": [str(number)], "source": ["a"], "text": [TEXTS[number]]}
+                pq.write_table(pa.table(row), path)
+                run.add_output(path)
+        made[split] = candidates(read_manifest(tmp_path / split / "manifest.json"))[1]
+    assert made["train"] == TEXTS[:1] and sorted(made["dev"]) == TEXTS[:2]
+
+
 def test_of_lines_that_are_paragraphs_the_first_words_can_be_taken() -> None:
     paragraph = "Am 3. Oktober kam der zweite Brief, und die Straße war leer: niemand hatte ihn erwartet."
     marked = f"Er sagte [UNK] zu allen. {paragraph}"
@@ -90,6 +128,37 @@ def test_the_longest_word_is_left_out_first_and_never_the_first_of_the_sentence(
     found = [sentence[start:end] for start, end in words_by_length(sentence)]
     # Of two words with equal length, the later word is first.
     assert found == ["tigers", "don't", "dogs", "cats", "see"]
+
+
+def test_a_word_that_the_vocabulary_lacks_is_not_left_out() -> None:
+    special = SPECIAL_SETS["roberta"]
+    names = [*special.order, "The", "dog", "runs"]
+    backend = Backend(models.WordPiece({name: i for i, name in enumerate(names)}, unk_token=special.unknown))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = Tokenizer(backend, special, WordMark("continuation", "##"))
+    asked: Any = SimpleNamespace(tokenizer=tokenizer, longest_input=None)
+    # The longest word is one token, but this token is that of unknown words.
+    assert left_out(asked, "The xyzzy dog runs") == (14, 18)
+
+
+FILLED = [
+    FilledSentence(one, other, (Answer(one.upper()),))
+    for one, other in (("eins zwei drei vier fünf", "one two three four"), ("a b c d e f", "kurz"))
+]
+
+
+@pytest.mark.parametrize(("direction", "expected"), [("forward", FILLED[:1]), ("backward", FILLED[1:])])
+def test_a_pair_is_translated_in_the_direction_of_the_training_if_its_source_is_readable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, direction: Any, expected: list[FilledSentence]
+) -> None:
+    trained = SimpleNamespace(objective=TranslationSettings(direction=direction), sequence_length=9)
+    monkeypatch.setattr(filled_sentences, "pretrain_settings", lambda settings: trained)
+    monkeypatch.setattr(filled_sentences, "translate", lambda model, tokenizer, texts, *_: [t.upper() for t in texts])
+    # Each pair is readable on one side only.
+    pairs = ["eins zwei drei vier fünf\none two three four", "kurz\na b c d e f"]
+    dev = corpus(tmp_path / direction, {"dev": pairs})
+    nothing: Any = None
+    assert translated_sentences(nothing, nothing, dev, dev, 5) == ("dev", expected)
 
 
 class Asked:
