@@ -13,11 +13,13 @@ from hatchery.evaluation.finetuning.run_results import (
     RunResult,
     RunStore,
     SetResult,
+    breakdown_frame,
     layer_weights_frame,
     predictions_table,
     results_frame,
     runs_identity,
 )
+from hatchery.evaluation.finetuning.scored_sets import FactAccuracy
 from hatchery.evaluation.scores import csv_of
 from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE
 
@@ -99,6 +101,17 @@ def test_every_set_tells_its_own_values_and_failure_and_layers_count_from_1():
     two = replace(result(), layer_weights=[[0.25, 0.75], [0.5, 0.5]])
     rows = ["12,3e-05,1,1,0.25", "12,3e-05,1,2,0.75", "12,3e-05,2,1,0.5", "12,3e-05,2,2,0.5"]
     assert csv_of(layer_weights_frame([two])).splitlines()[1:] == rows
+
+
+def test_accuracies_by_fact_name_their_set_and_run_and_a_diverged_run_has_none():
+    cells = [FactAccuracy("kind", "one", "", 4, 0.5), FactAccuracy("kind", "one", "yes", 1, 1.0)]
+    sets = [SimpleNamespace(name=name, breakdown=lambda answers: cells) for name in ("hans", "lost")]
+    frame = breakdown_frame(sets, [result(), result(13, 1e-05)])
+    assert csv_of(frame).splitlines() == [
+        "rows,seed,learning_rate,fact,value,label,n,accuracy",
+        *("hans,12,3e-05,kind,one,,4,0.5", "hans,12,3e-05,kind,one,yes,1,1.0"),
+        *("hans,13,1e-05,kind,one,,4,0.5", "hans,13,1e-05,kind,one,yes,1,1.0"),
+    ]
 
 
 def test_predictions_have_no_text_for_an_unknown_label_and_no_score_of_a_missing_choice():

@@ -3,15 +3,18 @@ bytes."""
 
 import json
 import shutil
+from types import SimpleNamespace
 
 import pytest
 import torch
 from baseline_cases import ARCHITECTURES, NAMES, build, import_settings, imported
 from safetensors.torch import load_file
+from tokenizers import Tokenizer as Backend
+from tokenizers import models
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ModelError
-from hatchery.evaluation.baselines.loading import ATTENTIONS, load_folder
+from hatchery.evaluation.baselines.loading import ATTENTIONS, NO_LIMIT, BaselineTokenizer, load_folder
 from hatchery.evaluation.runtime import load_sentence_model
 from hatchery.evaluation.stages.import_model import import_model
 from hatchery.raw.registration import open_source, register_source
@@ -56,6 +59,40 @@ def test_a_repeated_import_leaves_no_file_of_the_import_before(stored, tmp_path)
 def test_the_bytes_of_an_import_do_not_depend_on_where_the_model_lay(stored, manifest_of, tmp_path):
     again = imported(copy_of(stored("t5"), tmp_path), "encoder_decoder", tmp_path / "again")
     assert contents(again) == contents(manifest_of("t5"))
+
+
+CLS, SEP, BOS, EOS, PAD, UNKNOWN = range(2, 8)
+SPECIAL = {"cls": CLS, "sep": SEP, "bos": BOS, "eos": EOS, "pad": PAD, "unk": UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "absent", "template", "frame", "pad"),
+    [
+        ("masked", (), False, (CLS, [SEP], [SEP]), PAD),
+        ("causal", (), False, (BOS, [EOS], [EOS]), PAD),
+        ("encoder_decoder", (), False, (None, [EOS], [EOS]), PAD),
+        # Without a start token, the end token begins a text.
+        ("causal", ("bos",), False, (EOS, [EOS], [EOS]), PAD),
+        ("masked", ("cls", "pad"), False, (SEP, [SEP], [SEP]), EOS),
+        ("masked", ("eos", "pad"), False, (CLS, [SEP], [SEP]), CLS),
+        # By the rules of a template, only the template adds tokens. So it is for a masked model without `sep_token`.
+        ("masked", (), True, (None, [], []), PAD),
+        ("masked", ("sep",), False, (None, [], []), PAD),
+        ("causal", (), True, (None, [], []), PAD),
+    ],
+)
+def test_a_tokenizer_without_a_template_frames_texts_as_the_architecture_does(
+    architecture, absent, template, frame, pad
+):
+    backend = Backend(models.WordLevel({"a": 0, "[UNK]": 1}, unk_token="[UNK]"))
+    ids = {f"{role}_token_id": None if role in absent else index for role, index in SPECIAL.items()}
+    library = SimpleNamespace(backend_tokenizer=backend, model_max_length=10**30, **ids)
+    its = BaselineTokenizer(library, architecture, "here", template)
+    assert ((its.cls_id, its.between_ids, its.end_ids), its.pad_id) == (frame, pad)
+    assert (its.unknown_id, its.bos_id) == (UNKNOWN, None if "bos" in absent else BOS)
+    assert its.longest_input is None and not its.numbers_texts and its.before == ()
+    library.model_max_length = NO_LIMIT - 1
+    assert its.longest_input == NO_LIMIT - 1
 
 
 def test_a_start_of_the_decoder_that_stands_with_the_rules_of_generation_is_kept(stored, tmp_path):
