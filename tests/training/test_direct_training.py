@@ -10,7 +10,7 @@ import torch
 from direct_cases import MODEL, SETTINGS, TOKENIZER, Small, Stops, texts
 
 import hatchery
-from hatchery.artifacts.manifests import read_manifest
+from hatchery.artifacts.manifests import read_manifest, volatile_facts
 from hatchery.errors import ConfigError, CorpusError
 from hatchery.evaluation.direct.checkpoints import checkpoints_of
 
@@ -93,6 +93,7 @@ def test_ctrl_c_saves_a_checkpoint_from_which_the_same_call_goes_on(train: Any, 
         train(watchers=[Stops(7)])
     found = train()
     assert "continues after step 7" in capfd.readouterr().err
+    assert volatile_facts(found.folder / "manifest.json")["resumed_from_step"] == 7
     assert found.curve.equals(train(into="whole").curve)
 
 

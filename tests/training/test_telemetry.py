@@ -4,6 +4,7 @@ import json
 import math
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -13,11 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from hatchery.artifacts.manifests import volatile_facts
 from hatchery.errors import ConfigError
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training import record as record_module
+from hatchery.training import train_and_export
 from hatchery.training.batches import StepBatch
 from hatchery.training.checkpoints import Position, milestone_steps
 from hatchery.training.inputs import Inputs
@@ -287,3 +290,19 @@ def test_a_record_counts_all_attempts_and_processes_and_saves_at_intervals_and_m
     assert (last["step"], last["training_seconds"]) == (5, 58.0)
     assert (record.training_seconds(), record.tokens_per_second()) == (58.0, 150.0)
     assert (record.position, record.lowest_loss) == (Position(5, 1600, 300), 1.5)
+
+
+def test_the_provenance_of_a_run_has_its_own_seconds_speed_and_milestones(
+    train_here: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained = train_and_export.train_run
+    monkeypatch.setattr(
+        train_and_export, "train_run", lambda *given: replace(trained(*given), loader_wait_seconds=1.23456)
+    )
+    monkeypatch.setattr(RunRecord, "training_seconds", lambda _: 98.76543)
+    monkeypatch.setattr(RunRecord, "tokens_per_second", lambda _: 456.78)
+    made = train_here("run", steps=6, evaluation_interval_steps=2, milestones=[4, 2])
+    facts = volatile_facts(made.path)
+    names = ("training_seconds", "tokens_per_second", "loader_wait_seconds", "resumed_from_step", "compile")
+    assert [facts[name] for name in names] == [98.765, 456.8, 1.235, 0, "off"]
+    assert facts["milestones"] == [2, 4]
