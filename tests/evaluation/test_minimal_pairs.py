@@ -1,6 +1,8 @@
 import collections
+import math
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
@@ -14,7 +16,13 @@ from hatchery.evaluation.minimal_pairs.decisions import (
     tie_rule,
 )
 from hatchery.evaluation.minimal_pairs.items import Candidate, Item, minimal_pair
-from hatchery.evaluation.minimal_pairs.pairs import POOLED_FILES, check_size, choose_pairs, read_minimal_pairs
+from hatchery.evaluation.minimal_pairs.pairs import (
+    POOLED_FILES,
+    check_pairs,
+    check_size,
+    choose_pairs,
+    read_minimal_pairs,
+)
 from hatchery.evaluation.minimal_pairs.predictions import predictions_text, preferred_sentences
 from hatchery.evaluation.minimal_pairs.score_suite import read_suite
 from hatchery.evaluation.settings import BaselineSettings, ExpectedSize, PairColumns, ScoringSettings, SuiteSettings
@@ -74,8 +82,18 @@ def test_files_of_another_suite_are_recognised():
     )
     with pytest.raises(EvaluationError, match="expected 11 pairs"):
         check_size(pooled, "mine", ExpectedSize(pairs=11))
+    with pytest.raises(EvaluationError, match="expected 11 paradigms with 12 pairs"):
+        check_size(pooled, "mine", ExpectedSize(paradigms=11, pairs=12))
     check_size(pooled, "blimp_filtered", ExpectedSize(paradigms=12))
     check_size(pooled, "mine", ExpectedSize())
+
+
+def test_the_size_of_a_suite_is_checked_only_if_all_of_its_files_are_read(make_source, json_lines):
+    files = {f"{name}.jsonl": json_lines([{"sentence_good": "a .", "sentence_bad": "b ."}] * 2) for name in "ab"}
+    source, suite = make_source(files), ScoringSettings(suite="mine", expected=ExpectedSize(pairs=3))
+    check_pairs(source, suite, lambda name: 1 if name == "b.jsonl" else None)
+    with pytest.raises(EvaluationError, match="suite mine: got 2 paradigms or files with 4 pairs, expected 3 pairs"):
+        check_pairs(source, suite, lambda name: None)
 
 
 @pytest.mark.parametrize(
@@ -95,6 +113,9 @@ def test_a_pattern_without_files_is_an_error(make_source):
         EvaluationError, match=r"no file matches '\*.jsonl', the `files` of the suite; there are: x.txt"
     ):
         read_minimal_pairs(make_source({"x.txt": "nothing"}))
+    names = [f"{number}.txt" for number in range(9)]
+    with pytest.raises(EvaluationError, match=rf"there are: {', '.join(names[:8])}, \.\.\.$"):
+        read_minimal_pairs(make_source(dict.fromkeys(names, "nothing")), SuiteSettings(files="*.jsonl"))
 
 
 TABLE = SuiteSettings(format="rows", files="*", columns=PairColumns("right", "wrong"))
@@ -119,6 +140,14 @@ def test_tables_of_spreadsheets_and_json_lines_name_their_columns(make_source, n
         ("They eat.", "They eats."),
     ]
     assert {(p.paradigm, p.phenomenon) for p in pairs} == {("pairs", "pairs")}
+
+
+def test_a_column_may_be_inside_of_another_column(make_source, tmp_path):
+    rows = [{"pair": {"right": "They eat.", "wrong": "They eats."}, "more": 1}]
+    pl.DataFrame(rows).write_parquet(tmp_path / "made.parquet")
+    suite = SuiteSettings(format="rows", files="*.parquet", columns=PairColumns("pair.right", "pair.wrong"))
+    [item] = read_minimal_pairs(make_source({"a.parquet": (tmp_path / "made.parquet").read_bytes()}), suite)
+    assert [one.text for one in item.candidates] == ["They eat.", "They eats."]
 
 
 def test_a_table_may_have_several_wrong_answers_and_what_is_given_before_them(make_source):
@@ -152,6 +181,9 @@ def test_a_table_may_name_paradigms_and_phenomena(make_source):
     columns = PairColumns("right", "wrong", "kind", "group")
     [found] = read_minimal_pairs(source, SuiteSettings(format="rows", files="*.csv", columns=columns))
     assert (found.paradigm, found.phenomenon) == ("number", "agreement")
+    without = PairColumns("right", "wrong", "kind")
+    [found] = read_minimal_pairs(source, SuiteSettings(format="rows", files="*.csv", columns=without))
+    assert (found.paradigm, found.phenomenon) == ("number", "number")
 
 
 @pytest.mark.parametrize(
@@ -286,6 +318,8 @@ def test_only_a_strictly_higher_score_is_correct():
     assert decide(pair(), -1.0, -2.0) == "correct"
     assert decide(pair(), -2.0, -1.0) == "wrong"
     assert decide(pair(), -1.0, -1.0) == "tie"
+    # A score that is not a number is the lowest score.
+    assert [decide(pair(), *scores) for scores in ((math.nan, -9.0), (-9.0, math.nan))] == ["wrong", "correct"]
     # Rounding errors between two copies of one sentence must not decide.
     for scores in ((-1.0, -1.0000001), (-1.0000001, -1.0)):
         assert decide(pair(good="same", bad="same"), *scores) == "tie"

@@ -14,12 +14,14 @@ import torch
 import hatchery
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineModel
+from hatchery.evaluation.json_lines import Record
+from hatchery.evaluation.minimal_pairs.choices import choices_of, paradigm_of_file
 from hatchery.evaluation.minimal_pairs.items import Candidate, Item, minimal_pair
 from hatchery.evaluation.minimal_pairs.pairs import read_minimal_pairs
 from hatchery.evaluation.minimal_pairs.prefix_tokens import frame_by_bos_
 from hatchery.evaluation.minimal_pairs.score_suite import Suite, score
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame
-from hatchery.evaluation.settings import EvaluationRuntime, ScoringSettings
+from hatchery.evaluation.settings import EvaluationRuntime, ScoringSettings, SuiteSettings
 from hatchery.experiment.project import Project
 from hatchery.typed import build
 
@@ -227,6 +229,7 @@ def test_a_label_of_mubench_is_an_index_digits_or_the_text_of_a_choice(repositor
     ("row", "message"),
     [
         ('"choices": ["x", "y"], "label": 2', "test.jsonl:1: the field 'label' must be an index from 0 to 1, .* got 2"),
+        ('"choices": ["x", "y"], "label": "2"', "from 0 to 1, this index as digits, or the text of a choice, got '2'"),
         ('"choices": ["x", "y"], "label": true', "got True"),
         ('"choices": ["x"], "label": 0', "'choices' must be a list of two or more non-empty texts"),
     ],
@@ -236,6 +239,35 @@ def test_a_wrong_choice_is_named_with_file_and_line(repository, make_source, row
     source = make_source({"HellaswagDataset_lighteval_en/test.jsonl": f'{{"prompt": "p", {row}}}\n'})
     with pytest.raises(EvaluationError, match=message):
         read_minimal_pairs(source, settings)
+
+
+def test_choices_in_columns_end_before_the_first_empty_column():
+    def choices(*texts: str | None) -> list[str]:
+        return choices_of(Record(dict(zip("abc", texts, strict=False)), "x.csv:2", 2), ("a", "b", "c"))
+
+    assert choices("x", "y") == choices("x", "y", None) == choices("x", "y", "") == ["x", "y"]
+    assert choices("x", "y", "z") == ["x", "y", "z"]
+    for texts, got in (
+        (("x", None, "z"), "got choices in a, c; "),
+        (("x",), "got choices in a; "),
+        ((), "in no field; "),
+    ):
+        with pytest.raises(EvaluationError, match=f"x.csv:2: .*{got}expected one text in each of the fields a, b, c"):
+            choices(*texts)
+
+
+@pytest.mark.parametrize(
+    ("name", "paradigm", "plain"),
+    [
+        ("zh/test.jsonl", "zh", "test"),
+        ("zh/data-00000-of-00012.parquet", "zh", "data-00000-of-00012"),
+        ("zh/test_cases.jsonl", "test_cases", "test_cases"),
+        ("test.jsonl", "test", "test"),
+    ],
+)
+def test_a_file_that_is_named_after_a_split_has_the_paradigm_of_its_folder(repository, name, paradigm, plain):
+    assert paradigm_of_file(name, settings_of(repository, "multilingual_zhoblimp")) == paradigm
+    assert paradigm_of_file(name, SuiteSettings()) == plain
 
 
 def test_digits_that_are_no_index_may_be_the_text_of_a_choice(repository, make_source):

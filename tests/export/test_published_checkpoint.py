@@ -191,6 +191,7 @@ def test_what_the_tensors_tell_is_detected(attempt, variant, choices, expected):
     recorded = {key: getattr(model.config, key) for key in ("family", "layer_weighting", "position_head_layout")}
     assert recorded.items() <= manifest.settings.items()
     assert manifest.measures["sentence_pair_head"] == (variant == "bnc_layout_with_pair_head")
+    assert manifest.measures["parameters"] == sum(tensor.numel() for tensor in model.parameters())
 
 
 def test_probabilities_of_dropout_are_those_of_the_published_configuration(published):
@@ -226,6 +227,7 @@ VALUE = "transformer.layers.1.attention.in_proj_v.weight"
         (replaced(VALUE, lambda t: t[:-1]), rf"tensor {VALUE} has the shape \(23, 24\); the configuration requires"),
         (replaced(VALUE, lambda t: t.long()), f"tensor {VALUE} holds torch.int64"),
         (replaced(VALUE, lambda t: t * float("nan")), f"tensor {VALUE} contains numbers that are not finite"),
+        (replaced(VALUE, lambda t: t.clamp(max=-1) / 0), f"tensor {VALUE} contains numbers that are not finite"),
         (
             lambda s: {**s, "extra.weight": torch.zeros(2)},
             "extra.weight: no tensor of Hatchery's model has this published name, expected the name of a tensor in the "
