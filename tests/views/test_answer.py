@@ -1,11 +1,13 @@
 """Sentences and chart of a page's first section, for rows with obvious verdicts."""
 
+import re
 from typing import Any
 
 import pytest
 
 from hatchery.analysis.scores import Measure, Scores
 from hatchery.analysis.summary_rows import SummaryRow
+from hatchery.rendering.templates import render
 from hatchery.views.answer import answer
 from hatchery.views.score_chart import MOST_MODELS, axis, score_chart
 
@@ -174,12 +176,33 @@ def test_dots_ranges_guesses_and_published_values_are_in_their_places() -> None:
         "currentColor",
     )
     assert [each.guess for each in panel.rows] == [0.0, 0.0]
+    check_drawn(render("score_chart.html.j2", chart=found))
     # A's range ends at 82, so the axis must extend beyond the means of 70 and 80.
     found = score_chart(scores(row("a", PAIRS, 80.0, 2.0), row("b", PAIRS, 70.0, 0.5)), [PAIRS], {})
     assert found is not None and [tick for _, tick in found.panels[0].ticks] == ["65", "70", "75", "80", "85"]
     apart = [row(model, PAIRS, 80.0, blind_guess=guess) for model, guess in (("a", 50.0), ("b", 25.0))]
     found = score_chart(scores(*apart), [PAIRS], {})
     assert found is not None and found.panels[0].rows[0].guess is None and not found.has_guess
+
+
+def check_drawn(html: str) -> None:
+    """Check the drawing of the chart above: each mark of a model is in the model's lane, at its position."""
+    lanes = re.findall(r'<span class="who">(\w+)</span>(.*?)<span class="value">(.*?)</span>', html)
+    assert [(model, value) for model, _, value in lanes] == [("A", "80.0"), ("B", "60.0")]
+    marks = [re.findall(r'class="(range|printed|dot|guess)" style="([^"]*)"', lane) for _, lane, _ in lanes]
+    assert marks == [
+        [
+            ("guess", "left:0.0%"),
+            ("range", "left:70.0%;width:10.0%;background:#111111"),
+            ("printed", "left:87.5%;border-color:#111111"),
+            ("dot", "left:75.0%;background:#111111"),
+        ],
+        [("guess", "left:0.0%"), ("dot", "left:25.0%;background:currentColor")],
+    ]
+    assert 'title="A: 80.0"' in lanes[0][1] and '<div class="name">glue</div>' in html
+    ticks = re.findall(r'<span style="left:(.*?)%">(.*?)</span>', html)
+    assert ticks == [("0.0", "50"), ("25.0", "60"), ("50.0", "70"), ("75.0", "80"), ("100.0", "90")]
+    assert "The dashed line is the score of a blind guess. Open diamonds are published values.</figcaption>" in html
 
 
 def test_measures_without_percent_have_an_axis_each() -> None:
@@ -216,6 +239,11 @@ def test_dots_share_lines_and_have_a_legend_where_there_are_more_than_twenty(mod
     rows = [row(f"m{number}", measure, 60.0) for number in range(models) for measure in (PAIRS, GLUE)]
     found = score_chart(scores(*rows), [PAIRS, GLUE], {"M1": "#222222"})
     assert found is not None and len(found.legend) == (models if shared else 0)
+    html = render("score_chart.html.j2", chart=found)
+    lanes = [lane.count('class="dot"') for lane in html.split('<div class="lane">')[1:]]
+    assert lanes == ([models] * 2 if shared else [1] * 2 * models)
+    assert ('<p class="key">' in html) == ('<figure class="chart compact">' in html) == shared
+    assert "blind guess" not in html and "diamonds" not in html
     assert found.legend.get("M1", "#222222") == "#222222"
 
 

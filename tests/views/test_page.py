@@ -146,6 +146,7 @@ def test_the_page_holds_figures_tables_of_the_paper_notes_and_runs(written: Site
     assert "<strong>51.6</strong>†" in text
     words = read_page(written.page).text
     assert "mean ± standard deviation over n runs" in words
+    assert "<dt>Minimal pairs: blimp</dt><dd>Accuracy in percent by phenomenon; chance is 50.</dd>" in text
     assert '<a href="../cards/a%26b/card.html">a&amp;b</a>' in text
     assert "a&b train 3 40 1,234,567 5 dev 1 40 1,234,567 5" in words
     assert text.count("1,234,567") == 2

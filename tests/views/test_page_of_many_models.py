@@ -1,5 +1,6 @@
 """Pages of studies and of many models: colours, legend, folded suites and groups of models."""
 
+import json
 import re
 from pathlib import Path
 
@@ -7,8 +8,12 @@ import pytest
 from page_links import read_page
 from page_site import ROWS, Site, two_runs
 
+from hatchery.analysis.analyses.analysis import FINDINGS_FILE, NUMBERS_FILE
 from hatchery.analysis.scores import Measure, Scores
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.manifests import stage_run
 from hatchery.rendering.style import Style, model_styles
+from hatchery.rendering.table import as_json, table
 from hatchery.typed import build
 from hatchery.views.page import _units, compose_page
 from hatchery.views.page_scores import ScoreTables
@@ -38,6 +43,28 @@ def test_on_the_page_of_a_study_models_have_the_colours_of_its_figures(site: Sit
     # Two runs are of the experiment `a`.
     assert [text.count(f'>{name}</a></th><td class="words" data-label="corpus">c</td>') for name in "ab"] == [1, 1]
     assert re.findall(r'data-label="pretrained models">(\d+)<', text) == ["2", "0"]
+
+
+def test_an_analysis_is_on_the_page_with_its_answer_its_notes_and_links_to_its_files(site: Site) -> None:
+    site.write(ROWS)
+    manifest = site.results / "analyses" / "paired" / "manifest.json"
+    tables = [as_json(table(["model", "p"], [["elc", "0.04"]], caption="Paired tests of elc"))]
+    findings = {"title": "Paired tests", "tables": tables, "notes": ["By `t`."], "answer": ["Elc differs."]}
+    with stage_run(manifest, {"stage": "analyse"}) as run:
+        for name, text in ((FINDINGS_FILE, json.dumps(findings)), (NUMBERS_FILE, "p\n0.04\n"), ("tables.md", "#")):
+            write_text(run.folder / name, text)
+            run.add_output(run.folder / name)
+    settings = build(PageSettings, {"experiment": "demo", "description": "", "runs": site.runs})
+    surprisals = site.results / "surprisals.csv"
+    compose_page(settings, site.page_inputs(analyses={"paired": manifest}, surprisals=[surprisals]), site.page)
+    text = site.page.read_text(encoding="utf-8")
+    assert "<li>Elc differs.</li>" in text.partition(">Main results</h2>")[0]
+    section = text.partition(">Analyses</h2>")[2].partition("</section>")[0]
+    assert "<h3>Paired tests</h3>" in section and "<caption>Paired tests of elc</caption>" in section
+    assert "<li>By <code>t</code>.</li>" in section
+    assert f'All numbers: <a href="analyses/paired/{NUMBERS_FILE}">analyses/paired/{NUMBERS_FILE}</a>.' in section
+    assert 'Tables: <a href="analyses/paired/tables.md">tables.md</a>.' in section
+    assert 'under all models: <a href="surprisals.csv">surprisals.csv</a>' in text
 
 
 def test_up_to_twelve_models_are_in_the_legend_and_up_to_fifteen_rows_of_a_suite_are_unfolded(site: Site) -> None:

@@ -172,6 +172,7 @@ def test_losses_are_drawn_from_the_first_step_to_the_last_within_the_frame(empty
     # Training losses 8, 7 and 6 at steps 1 to 3 are drawn over a height of 130 units; the one development loss is 6.5.
     assert lines == {"training": "133.3,0.0 266.7,65.0 400.0,130.0", "development": "400.0,97.5"}
     assert "8 nats" in html and "6 nats" in html
+    assert 'aria-label="Losses of elc, seed 1 from 8 to 6"' in html
 
 
 def test_long_runs_are_drawn_with_a_hundred_points(empty_site: Site) -> None:

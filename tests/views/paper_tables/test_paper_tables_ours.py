@@ -318,6 +318,7 @@ def test_an_order_names_several_models_of_a_row_and_the_models_that_it_leaves_ou
         "ELC-BERT-base (ours: first)",
         "ELC-BERT-base (ours: second)",
     ]
+    assert table.corner == "row better than column"
     assert "Left out: x has a single run" in table.notes
     named = "LTG-BERT-base is other; ELC-BERT-base is first; ELC-BERT-base is second"
     assert f"Models of ours: {named}" in table.notes
