@@ -290,6 +290,28 @@ def test_fine_tuning_and_probing_of_a_wrapped_model_have_the_numbers_of_the_mode
         assert states.tokens == wanted.tokens and states.states == pytest.approx(wanted.states, abs=1e-5)
 
 
+def test_a_probe_leaves_every_parameter_of_the_caller_s_module_as_trainable_as_it_was(
+    make_model_manifest: Any, make_source: Any, json_lines: Any, tmp_path: Path
+) -> None:
+    folder = make_model_manifest(objective={"task": "masked"}).parent
+    ours = open_model(folder)
+    assert isinstance(ours, OurModel)
+    targets = [{"span1": [0, 1], "label": "DET"}, {"span1": [2, 3], "label": "NOUN"}]
+    rows = json_lines([{"text": "The old dogs sleep .", "targets": targets}] * 2)
+    source = make_source({"train.jsonl": rows, "validation.jsonl": rows})
+    task = {"format": "jiant", "files": TASK["files"], "metrics": ["micro_f1"], "head": {"kind": "span_classification"}}
+    (tmp_path / "probe.yaml").write_text(json.dumps({"data": "x", **task}))
+    protocol = {**PROTOCOL, "epochs": 1, "learning_rates": [1e-3], "seeds": [1]}
+    protocol |= {"selection": "last", "development_fraction": 0.0}
+    for module, tokenizer in ((WithStates(ours.network), folder), (ours.network, ours.tokenizer)):
+        frozen = next(module.parameters()).requires_grad_(False)
+        hatchery.evaluate(module.train(), tmp_path / "probe.yaml", source.root, tokenizer=tokenizer, protocol=protocol)
+        assert module.training
+        assert [parameter is not frozen for parameter in module.parameters()] == [
+            parameter.requires_grad for parameter in module.parameters()
+        ]
+
+
 def library_of(folder: Path, tokenizer: Tokenizer) -> Any:
     """Return the folder's tokenizer as a tokenizer of the library transformers, with its special tokens."""
     special = tokenizer.special

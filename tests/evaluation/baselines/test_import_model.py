@@ -79,6 +79,7 @@ SPECIAL = {"cls": CLS, "sep": SEP, "bos": BOS, "eos": EOS, "pad": PAD, "unk": UN
         ("masked", (), True, (None, [], []), PAD),
         ("masked", ("sep",), False, (None, [], []), PAD),
         ("causal", (), True, (None, [], []), PAD),
+        ("causal", ("bos", "eos"), True, (None, [], []), PAD),
     ],
 )
 def test_a_tokenizer_without_a_template_frames_texts_as_the_architecture_does(

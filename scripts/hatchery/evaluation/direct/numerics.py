@@ -14,9 +14,11 @@ from hatchery.numerics import kept_settings
 
 @contextmanager
 def kept_numerics(model: Pretrained) -> Iterator[None]:
-    """On exit, restore PyTorch's settings and random states, and the device and training mode of all modules."""
+    """On exit, restore PyTorch's settings and random states, the device and training mode of all modules, and
+    `requires_grad` of all parameters, which a probe sets to False."""
     network: nn.Module = model.network
     modes = [(module, module.training) for module in network.modules()]
+    gradients = [(parameter, parameter.requires_grad) for parameter in network.parameters()]
     device = device_of(network)
     with kept_settings():
         try:
@@ -25,6 +27,8 @@ def kept_numerics(model: Pretrained) -> Iterator[None]:
             network.to(device)
             for module, mode in modes:
                 module.training = mode
+            for parameter, requires_grad in gradients:
+                parameter.requires_grad_(requires_grad)
 
 
 def device_of(network: nn.Module) -> torch.device:
