@@ -9,6 +9,7 @@ import pytest
 
 import hatchery
 from hatchery.analysis.stages.join_surprisals import join_surprisals
+from hatchery.artifacts.checksums import verified_view
 from hatchery.errors import ManifestError
 from hatchery.runner import run_stage
 
@@ -50,6 +51,8 @@ def test_all_words_of_all_models_are_one_table_with_the_columns_of_the_user(meas
         rows = list(csv.DictReader(text))
     assert [row["word"] for row in rows] == ["The", "NA", "The", "NA", "'=cat"]
     assert [row["surprisal"] for row in rows] == ["2.0", "8.5", "1.0", "4.25", "3.0"]
+    for file in ("surprisals.csv", "surprisals.parquet"):
+        assert verified_view(measured.folder / file).is_file()
     # As in docs/surprisal.md, an empty cell is missing, and NA is a word.
     read = pl.read_csv(measured.folder / "surprisals.csv", null_values=[""])
     assert read["word"][1] == "NA" and read["item"].null_count() == 1

@@ -51,6 +51,9 @@ def test_models_of_other_experiments_are_differences_from_the_row_that_the_table
 def test_in_miniature_every_ablation_of_one_corpus_has_a_model_beside_its_row(repository: Path) -> None:
     settings: Any = analyse_settings(Project(repository / "config"), "gpt_bert_table_2_mini", "table_2")
     parts = ("layer_weights", "gate", "mask_schedule", "batch_schedule")
+    assert settings["title"] == "Ablations (Table 2)"
+    own: Any = analyse_settings(Project(repository / "config"), "demo", "misjudged_pairs")
+    assert own["title"] == "Which minimal pairs are misjudged, and which are biased?"
     whole, without = settings["published"]
     assert whole.rows == {"gpt_bert_mini/gpt_bert": "gpt_bert"}
     assert without.rows == {f"gpt_bert_ablations_mini/without_{part}": f"without_{part}" for part in parts}
