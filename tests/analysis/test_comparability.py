@@ -12,16 +12,17 @@ from summary_text import write_rows_of_summary
 from hatchery.analysis.analyses import comparison
 from hatchery.analysis.analyses.analysis import Study, tables_as_files
 from hatchery.analysis.compute_optimal import points_of_runs, why_no_points
-from hatchery.analysis.scores import Measure
+from hatchery.analysis.scores import Measure, Scores, direction
 from hatchery.analysis.settings import FigureSettings, SummarySettings
 from hatchery.analysis.summary import Summary, summarised
+from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.evaluation.basis import differing
 from hatchery.evaluation.evaluation import Evaluated
 from hatchery.evaluation.finetuning.measurements import finetuning_rows
 from hatchery.evaluation.minimal_pairs.measurements import minimal_pair_rows
 from hatchery.evaluation.perplexity.measurements import perplexity_rows
-from hatchery.evaluation.reading_times.measurements import gain_rows
+from hatchery.evaluation.reading_times.measurements import GAINS, PERPLEXITY_OF_WORDS, gain_rows
 from hatchery.evaluation.stages.measure_acquisition import acquisition_rows
 from hatchery.evaluation.stages.measure_reading import reading_rows
 from hatchery.evaluation.stages.translate_tests import translation_rows
@@ -94,6 +95,71 @@ def test_one_pretraining_seed_makes_no_best(experiment: Any) -> None:
         near = [replace(row, model="near", mean=2.02, seeds=seeds) for row in summary.rows if row.model == "small"]
         three = replace(summary, rows=[*summary.rows, *near], models=[*summary.models, "near"])
         assert best(three) == expected
+
+
+def scored(model: str, mean: float, std: float | None = 1.0, **more: Any) -> SummaryRow:
+    row = SummaryRow(
+        *("mine", model, "suite", "task", "accuracy_percent"),
+        *(mean, std, 2, 0, mean, 0, None, None, "", None, "", ""),
+        seeds=2,
+    )
+    return replace(row, **more)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([scored("a", 80.0), scored("b", 70.0)], "a"),
+        ([scored("a", 80.0), scored("b", 70.0)][::-1], "a"),
+        # The deviation of a difference is 5 for deviations of 3 and 4.
+        ([scored("a", 80.0, 3.0), scored("b", 75.0, 4.0), scored("c", 60.0)], "ab"),
+        ([scored("a", 80.0, 3.0), scored("b", 74.9, 4.0), scored("c", 60.0)], "a"),
+        # Noise explains all differences.
+        ([scored("a", 80.0, 3.0), scored("b", 75.0, 4.0)], ""),
+        # The best score exceeds a blind guess by its noise, or by more.
+        ([scored("a", 51.0, blind_guess=50.0), scored("b", 40.0)], ""),
+        ([scored("a", 51.1, blind_guess=50.0), scored("b", 40.0)], "a"),
+        # A single run has the noise of the sampled items: 1.96 * 1 = 1.96.
+        ([scored("a", 80.0, None, sampling_deviation=1.0), scored("b", 78.1, 0.0), scored("c", 60.0)], "ab"),
+        ([scored("a", 80.0, None, sampling_deviation=1.0), scored("b", 78.0, 0.0), scored("c", 60.0)], "a"),
+        ([scored("a", 80.0, None), scored("b", 60.0)], ""),
+        # The best model's noise of 3 replaces an unknown noise, so a difference has a deviation of 4.243.
+        ([scored("a", 80.0, 3.0), scored("b", 75.8, None), scored("c", 60.0)], "ab"),
+        ([scored("a", 80.0, 3.0), scored("b", 75.7, None), scored("c", 60.0)], "a"),
+        # With or without failed runs, `b` is within the noise of the lower mean of `a`.
+        (
+            [
+                scored("a", 80.0, n_failed=1, mean_without_failed=90.0),
+                scored("b", 60.0, n_failed=1, mean_without_failed=79.0),
+                scored("c", 50.0),
+            ],
+            "ab",
+        ),
+        ([scored("a", 80.0, basis="text: x"), scored("b", 70.0, basis="text: y")], ""),
+        ([scored("a", 80.0)], ""),
+    ],
+)
+def test_the_best_models_are_those_that_noise_does_not_tell_apart(rows: list[SummaryRow], expected: str) -> None:
+    models = [row.model for row in rows]
+    assert Scores(rows, models).best(Measure("", "suite", "task", "accuracy_percent")) == set(expected)
+    # Of losses, the lowest is the best.
+    losses = [
+        replace(
+            row,
+            metric="loss_nats",
+            mean=100 - (row.mean or 0),
+            mean_without_failed=100 - (row.mean_without_failed or 0),
+            blind_guess=None if row.blind_guess is None else 100 - row.blind_guess,
+        )
+        for row in rows
+    ]
+    assert Scores(losses, models).best(Measure("", "suite", "task", "loss_nats")) == set(expected)
+
+
+def test_lower_perplexities_and_losses_are_better_and_higher_gains_and_scores() -> None:
+    assert [direction(name) for name in ("perplexity", "bits_per_byte", "loss_nats", PERPLEXITY_OF_WORDS)] == [-1] * 4
+    assert {direction(name) for name in (*GAINS, "f1_percent", "bleu", "chrf", "best_bleu")} == {1}
+    assert direction("number_of_words") == 0
 
 
 def test_differences_of_numbers_that_do_not_compare_are_dashes_in_markdown_and_latex(
