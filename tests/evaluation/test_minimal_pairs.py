@@ -1,4 +1,5 @@
 import collections
+import json
 import math
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from hatchery.evaluation.minimal_pairs.pairs import (
     choose_pairs,
     read_minimal_pairs,
 )
-from hatchery.evaluation.minimal_pairs.predictions import predictions_text, preferred_sentences
+from hatchery.evaluation.minimal_pairs.predictions import prediction_files, predictions_text, preferred_sentences
 from hatchery.evaluation.minimal_pairs.score_suite import read_suite
 from hatchery.evaluation.settings import BaselineSettings, ExpectedSize, PairColumns, ScoringSettings, SuiteSettings
 from hatchery.experiment.project import Project
@@ -339,6 +340,29 @@ def test_the_suite_weighs_paradigms_equally_and_its_second_row_phenomena():
     assert table["phenomenon", "A"].accuracy_ties_correct == 6 / 8
     assert table["suite", "mine"].accuracy_ties_correct == pytest.approx((1 + 0.5 + 0) / 3)
     assert table["suite", "mine_by_phenomenon"].accuracy_ties_correct == pytest.approx((6 / 8 + 0) / 2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "files"),
+    [
+        ({"unit": "file"}, ["predictions/p/predictions.txt"]),
+        ({"unit": "paradigm"}, []),
+        ({"edition": 2025}, ["predictions.json"]),
+        ({"edition": 2026, "unit": "file"}, ["predictions.json"]),
+        ({"edition": 2026, "pairs_per_paradigm": 5}, []),
+        ({"edition": 2026, "format": "wug"}, []),
+        ({"edition": 2026, "format": "multiple_choice", "track": "multilingual"}, []),
+    ],
+)
+def test_prediction_files_are_those_that_the_server_of_the_year_accepts(settings, files):
+    suite = ScoringSettings(suite="mine", **settings)
+    found = dict(prediction_files([pair(good="a .\rb\nc"), pair()], [decision(pair(), [2.0, 1.0], suite)] * 2, suite))
+    assert list(found) == files
+    if "predictions/p/predictions.txt" in found:
+        assert found["predictions/p/predictions.txt"] == "index\tprediction\n0\ta .\\rb\\nc\n1\tgood .\n"
+    if "predictions.json" in found:
+        rows = [{"id": "p_0", "pred": "a .\rb\nc"}, {"id": "p_1", "pred": "good ."}]
+        assert json.loads(found["predictions.json"]) == {"p": {"predictions": rows}}
 
 
 def test_predictions_are_the_preferred_texts_of_each_file_with_ties_to_the_good_one():
