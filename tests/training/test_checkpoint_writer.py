@@ -24,6 +24,9 @@ from hatchery.training.checkpoints import (
     save_checkpoint,
     verify_checkpoint,
 )
+from hatchery.training.run_checkpoints import RunCheckpoints
+from hatchery.training.runtime_settings import RuntimeSettings
+from hatchery.training.topology import SINGLE_PROCESS
 
 SCALE = torch.tensor(512.0)
 Save = Callable[..., None]
@@ -160,3 +163,18 @@ def test_what_ended_training_is_not_hidden_by_a_failed_checkpoint(
         save_step(writer, 2)
         raise ZeroDivisionError
     assert capsys.readouterr().err == "warning: the checkpoint cannot be written: the disk is full\n"
+
+
+@pytest.mark.usefixtures("single_process")
+def test_a_run_that_continues_another_after_step_5_needs_its_own_milestones_alone(
+    tmp_path: Path, save_step: Save, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoints = RunCheckpoints(tmp_path, SINGLE_PROCESS, RuntimeSettings(), required=[5])
+    assert checkpoints.last() == "there is no checkpoint yet"
+    with CheckpointWriter(tmp_path, keep=9) as writer:
+        for step in (8, 10):
+            save_step(writer, step)
+    assert checkpoints.last() == f"the last good checkpoint is {checkpoint_folder(tmp_path, 10)}"
+    assert checkpoints.newest(after=5) == checkpoint_folder(tmp_path, 10)
+    assert checkpoints.newest(after=4) is None and not checkpoint_folders(tmp_path)
+    assert "training goes back to the beginning to make the milestone of step 5 again" in capsys.readouterr().err

@@ -193,6 +193,8 @@ def test_what_is_no_model_and_what_it_cannot_have_is_refused_in_one_line(train: 
         own_model(lambda size: size, 5)  # type: ignore[arg-type,return-value]
     with pytest.raises(ConfigError, match="ReLU has no parameter that can be trained"):
         own_model(nn.ReLU(), 5)
+    # Parameters are fp32 in all precisions.
+    assert next(own_model(nn.Linear(2, 5).double(), 5).parameters()).dtype == torch.float32
     wrong = OwnModel(nn.Embedding(9, 4), 5)
     wrong.module.forward = lambda ids, mask: torch.zeros(2, 3, 4)  # type: ignore[method-assign]
     with pytest.raises(
