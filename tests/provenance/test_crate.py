@@ -18,9 +18,11 @@ from typing import Any
 
 import pytest
 
+from hatchery.analysis.summary_rows import PROVENANCE_ROWS
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import HatcheryError
 from hatchery.provenance.crate_graph import Crate, named_by_digest
+from hatchery.rendering.templates import render
 from hatchery.runner import run_stage
 from hatchery.views.stages.write_crate import write_crate
 
@@ -77,6 +79,15 @@ def as_list(value: Any) -> list[Any]:
 @pytest.fixture
 def crate(toy: Any) -> Read:
     return Read(made(toy))
+
+
+def test_the_readme_names_the_experiment_and_describes_each_result(crate: Read) -> None:
+    text = crate.files["README.md"].decode()
+    assert text.startswith("# Run of the experiment exp with Hatchery ") and "\nTwo models.\n" in text
+    assert "| `results/exp/summary.csv` | all scores, one in each row |" in text
+    assert f"(at most the first {PROVENANCE_ROWS:,})" in render(
+        "crate_readme.md.j2", name="exp", version="1", description="", results=[Path("provenance.html")]
+    )
 
 
 def test_the_metadata_are_a_flat_graph_of_entities_that_are_all_there(crate: Read) -> None:
