@@ -96,6 +96,13 @@ def test_numbers_can_be_read_on_dark_and_on_light_cells(experiment: Any) -> None
     }
 
 
+def test_a_weight_that_has_two_digits_before_the_point_has_one_after_it() -> None:
+    weights = {(1, 0): 9.96, (2, 0): 9.94, (2, 1): -0.5}
+    panel = layer_weights.LayerPanel("t", read_tables.LayerWeights(2, False, weights))
+    figure = layer_weights.draw_layer_weights(FigureSettings("demo", ()), [panel])
+    assert [text.get_text() for text in figure.axes[0].texts] == ["10.0", "9.94", "-0.50"]
+
+
 @pytest.mark.parametrize(
     ("rows", "complaint"),
     [

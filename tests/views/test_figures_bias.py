@@ -12,7 +12,7 @@ from hatchery.errors import EvaluationError
 from hatchery.rendering.drawing import NARROW_INCHES, figure_style
 from hatchery.rendering.style import MARKERS
 from hatchery.views.figures import bias_violins, feature_dots
-from hatchery.views.figures.bias_runs import BIAS_LANE, read_bias_runs, swarm_offsets
+from hatchery.views.figures.bias_runs import BIAS_LANE, BiasTask, read_bias_runs, swarm_offsets
 from hatchery.views.figures.bias_violins import kernel_density
 
 MVLC, MVRTP, CRLC, CRRTP, SCLC, SCRTP = MSGS_AMBIGUOUS_TASKS
@@ -159,6 +159,14 @@ def test_a_panel_of_dots_holds_every_run_of_its_pair_of_features(bimodal: Any, r
     assert titles[0] == "main verb (+1) or lexical content (\N{MINUS SIGN}1)"
     assert titles[3] == "syntactic category (+1) or relative token position (\N{MINUS SIGN}1)"
     assert row_names(figure.axes[0]) == ["ltg (1 seed)", "elc (1 seed)"]
+
+
+def test_a_title_names_the_suite_if_there_are_several() -> None:
+    pair = ("my_msgs", "main_verb", "relative_position")
+    own, other = BiasTask("my_msgs", MVRTP, *pair[1:]), BiasTask("msgs", MVRTP, *pair[1:])
+    title = "main verb (+1) or relative token position (\N{MINUS SIGN}1)"
+    assert feature_dots._title(pair, {own: {}}) == title
+    assert feature_dots._title(pair, {own: {}, other: {}}) == f"my msgs: {title}"
 
 
 def test_pairs_of_features_that_were_not_run_say_so(bimodal: Any) -> None:

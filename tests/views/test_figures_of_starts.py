@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from figure_readback import assert_nothing_overlaps, legend
+from figure_readback import assert_nothing_overlaps, legend, row_names
 from matplotlib.axes import Axes
 
 from hatchery.analysis.settings import FigureSettings
@@ -19,11 +19,30 @@ from hatchery.experiment.project import Project
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import NARROW_INCHES, figure_style
 from hatchery.typed import build
+from hatchery.views.figures import start_scores
 from hatchery.views.figures.away_from_unigram import draw
 from hatchery.views.figures.marks import Panel, draw_steps, points_by_model
 from hatchery.views.figures.needs import RegularisedFigure
 from hatchery.views.figures.token_frequency import points
 from hatchery.workflow.jobs import Jobs
+
+
+def test_a_panel_of_starts_names_models_within_their_experiment_and_spans_half_a_point(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fixed = {"task": "test", "metric": "bleu", "standard_error": ""}
+    rows = [fixed | {"model": model, "mean": mean} for model, mean in (("one/zero", "30.0"), ("one/unigram", "30.1"))]
+    rows += [rows[0] | {"metric": "alc_bleu", "task": "first_9_steps", "mean": "20"}]
+    monkeypatch.setattr(start_scores, "numbers_of", lambda tables, name: {"entry": rows})
+    runs = (SeededRun("one/zero-s1", "one/zero", 1, "one/bias 0"), SeededRun("one/unigram-s1", "one/unigram", 1))
+    figure = start_scores.draw(FigureSettings("demo", runs), {})
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    expected = [f"one\n{task}, {metric}" for task in ("test", "area, first 9 steps") for metric in ("BLEU", "chrF")]
+    assert titles == expected
+    bleu = figure.axes[0]
+    assert row_names(bleu)[::-1] == ["bias 0", "unigram"]
+    low, high = bleu.get_xlim()
+    assert (high - low, (low + high) / 2) == pytest.approx((0.5, 30.05))
 
 
 def test_a_point_is_the_mean_of_the_seeds_with_its_standard_error() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from figure_readback import assert_nothing_overlaps
 
+from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.tidy_tables import MEASUREMENTS, RUNS, write_rows
 from hatchery.evaluation.evaluation import measured
 from hatchery.evaluation.reading_times.measurements import LOG_LIKELIHOOD, PER_WORD, PERPLEXITY_OF_WORDS, SUITE
@@ -12,7 +13,7 @@ from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import NARROW_INCHES
 from hatchery.rendering.style import Style
 from hatchery.views.figures.needs import MilestonesFigure
-from hatchery.views.figures.reading_gains import Gains, draw
+from hatchery.views.figures.reading_gains import Gains, draw, rows_of
 
 TRAININGS = tuple(SeededRun.from_seed("plain", seed) for seed in (1, 2))
 OTHERS = SeededRun.of_baseline("gpt2")
@@ -58,6 +59,10 @@ def test_a_row_has_the_gain_over_perplexity_and_over_words_seen(tables: dict[str
         assert list(plain.get_xdata()) == pytest.approx([115.0, 1015.0, 10015.0])
         assert list(plain.get_ydata()) == pytest.approx([factor * value for value in (11.5, 2.5, 1.6)])
         assert list(others.get_xdata()) == pytest.approx([10.0]) and list(others.get_ydata()) == [factor * 100.0]
+    # The axis of words is logarithmic, so a model that has seen no word has no point.
+    measured_gains = read_measurements(tables["measurements"], TRAININGS, kind="reading_times")
+    untrained = rows_of(TRAININGS, dict.fromkeys(("plain-s1", "plain-s2"), 0), measured_gains)
+    assert [len(untrained["times/first"].points_of("plain", axis)) for axis in (0, 1)] == [1, 0]
     for axes in panels[1::2]:
         plain, zero = axes.lines
         assert list(plain.get_xdata()) == [1e6, 1e7, 1e8], "nobody knows the words of a model of others"

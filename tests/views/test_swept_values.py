@@ -220,6 +220,16 @@ def test_values_that_are_words_stand_side_by_side() -> None:
     assert [line.get_xdata()[0] for line in dots] == pytest.approx([-0.06, 0.06])
 
 
+def test_in_a_study_lines_of_a_sweep_begin_with_the_name_of_their_experiment(configuration: Path) -> None:
+    (configuration / "experiments/rates.yaml").write_text(EXPERIMENT)
+    (configuration / "studies/both.yaml").write_text("experiments: [rates, demo]\n")
+    project = Project(configuration)
+    swept: Any = figure_settings(project, "both", "swept_values")["swept"]
+    assert {values["line"] for values in swept.values()} == {"rates/swept"}
+    objectives = [figure_settings(project, name, "swept_values")["objectives"] for name in ("rates", "both")]
+    assert objectives == [{}, {}], "all models of the sweep predict masked tokens"
+
+
 def test_an_experiment_without_sweeps_has_no_such_figure(repository: Path) -> None:
     assert "sweeps" not in drawable(Project(repository / "config"), "demo")
 
