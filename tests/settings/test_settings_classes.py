@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 import yaml
+from annotated_types import MinLen
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -20,6 +22,7 @@ from hatchery.schemas import PAGE, SCHEMAS, schema_texts, settings_page
 from hatchery.settings.base import Settings
 from hatchery.settings.fields import OneOfKeys, hints_of, key_paths, members_of, metadata
 from hatchery.typed import stage_body, validated
+from hatchery.views.paper_tables.layout import PaperLayout
 
 
 def test_the_body_of_a_slice_has_no_stage_keys() -> None:
@@ -117,6 +120,27 @@ def test_what_differs_from_a_protocol_is_checked_but_not_filled() -> None:
     document["finetuning"]["tasks"]["rte"] = {"batch_sise": 4}
     with pytest.raises(ConfigError, match=r"tasks\.rte\.batch_sise: unknown key.*did you mean 'batch_size'"):
         validated(FILES["experiment"], document, "x.yaml")
+
+
+@dataclass(frozen=True)
+class _Lists(Settings):
+    one: Annotated[tuple[int, ...], MinLen(1)]
+    two: Annotated[tuple[int, ...], MinLen(2)]
+
+
+def test_a_list_that_is_too_short_says_how_many_entries_it_has_and_needs() -> None:
+    with pytest.raises(ConfigError) as caught:
+        validated(_Lists, {"one": [], "two": [5]}, "x.yaml")
+    assert str(caught.value).splitlines() == [
+        "x.yaml: one: expected at least 1 entry, got 0",
+        "x.yaml: two: expected at least 2 entries, got 1",
+    ]
+
+
+def test_a_missing_key_that_decides_between_classes_is_named() -> None:
+    with pytest.raises(ConfigError) as caught:
+        validated(PaperLayout, {"paper": "elc_bert", "tables": {"1": {"caption": "c"}}}, "x.yaml")
+    assert str(caught.value) == "x.yaml: tables.1.kind: the key is missing"
 
 
 def test_each_missing_key_is_told_once() -> None:
