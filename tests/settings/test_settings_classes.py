@@ -122,6 +122,36 @@ def test_what_differs_from_a_protocol_is_checked_but_not_filled() -> None:
         validated(FILES["experiment"], document, "x.yaml")
 
 
+@pytest.mark.parametrize(
+    ("document", "beginnings"),
+    [
+        # The names of other programs.
+        (
+            {**MINIMAL, "pretraining": {"steps": 1, "batch_size": 2, "optimizer": {"lr": 1}}},
+            ["pretraining.optimizer.lr: unknown key; did you mean 'learning_rate'? Allowed are: beta1"],
+        ),
+        # A key of two other mappings.
+        (
+            {**MINIMAL, "epochs": 3},
+            ["epochs: unknown key here: it belongs under `pretraining.budget` or `pretraining.order`; allowed are: "],
+        ),
+        # A misspelt key comes before the key that is therefore missing.
+        (
+            {**{key: value for key, value in MINIMAL.items() if key != "tokenizer"}, "tokeniser": "t"},
+            ["tokeniser: unknown key; did you mean 'tokenizer'? Allowed are: acq", "tokenizer: the key is missing"],
+        ),
+        ({**MINIMAL, "runs": {"a b": {"model": "m"}}}, ["runs: got the name 'a b', expected letters a-z and A-Z"]),
+    ],
+)
+def test_a_key_that_is_unknown_leads_to_the_right_one(document: dict[str, Any], beginnings: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        validated(FILES["experiment"], document, "x.yaml")
+    lines = str(caught.value).splitlines()
+    assert [line[: len(one) + 8] for line, one in zip(lines, beginnings, strict=True)] == [
+        f"x.yaml: {one}" for one in beginnings
+    ]
+
+
 @dataclass(frozen=True)
 class _Lists(Settings):
     one: Annotated[tuple[int, ...], MinLen(1)]

@@ -224,6 +224,9 @@ def test_a_blind_guess_beyond_an_axis_without_percent_is_not_marked(guess: float
     assert found is not None
     ((ticks, (shown,)),) = [([text for _, text in panel.ticks], panel.rows) for panel in found.panels]
     assert (ticks[0], ticks[-1], shown.guess, found.has_guess) == ("8", "9", place, place is not None)
+    html = render("score_chart.html.j2", chart=found)
+    assert ("The dashed line is the score of a blind guess." in html) == (place is not None)
+    assert "diamonds" not in html
     # A deviation of 0 has no error bar.
     assert [(dot.place, dot.low, dot.high) for dot in shown.dots] == [(0.0, None, None), (100.0, None, None)]
 
