@@ -12,7 +12,7 @@ from summary_text import write_rows_of_summary
 from hatchery.analysis.analyses import comparison
 from hatchery.analysis.analyses.analysis import Study, tables_as_files
 from hatchery.analysis.compute_optimal import points_of_runs, why_no_points
-from hatchery.analysis.scores import Measure, Scores, direction
+from hatchery.analysis.scores import Measure, Scores, average_name, direction, read_scores
 from hatchery.analysis.settings import FigureSettings, SummarySettings
 from hatchery.analysis.summary import Summary, summarised
 from hatchery.analysis.summary_rows import SummaryRow
@@ -154,6 +154,51 @@ def test_the_best_models_are_those_that_noise_does_not_tell_apart(rows: list[Sum
         for row in rows
     ]
     assert Scores(losses, models).best(Measure("", "suite", "task", "loss_nats")) == set(expected)
+
+
+def test_the_headline_is_held_out_text_averages_and_the_first_score_of_a_suite_without_an_average(
+    tmp_path: Path,
+) -> None:
+    means = {
+        **{("own", "first", "accuracy_percent"): 1.0, ("own", "second", "accuracy_percent"): 2.0},
+        ("perplexity", "test", "perplexity"): 3.0,
+        ("perplexity", "test", "bits_per_byte"): 4.0,
+        ("pretraining", "development", "perplexity"): 5.0,
+        **{("blimp", "phenomenon_average", "accuracy_percent"): 6.0, ("blimp", "pair_average", "ties"): 6.0},
+        # Both averages are shown only if they differ.
+        ("blimp", "paradigm_average", "accuracy_percent"): 6.5,
+        **{("ewok", f"{name}_average", "accuracy_percent"): 7.0 for name in ("phenomenon", "paradigm")},
+        **{("pairs", f"{name}_average", "accuracy_percent"): 8.0 for name in ("phenomenon", "pair")},
+        **{("glue", "average", metric): 9.0 for metric in ("run_score_percent", "score_percent")},
+        ("glue", "cola", "mcc_percent"): 9.0,
+        **{("translation", "test", metric): 10.0 for metric in ("chrf", "bleu")},
+    }
+    rows = [
+        replace(scored(model, mean), suite=suite, task=task, metric=metric)
+        for model in ("a", "b", "c")
+        for (suite, task, metric), mean in means.items()
+    ]
+    path = write_rows_of_summary(tmp_path, rows)
+    scores = read_scores(path, {"c": "the last", "d": "not scored", "a": "the first"})
+    # Models with labels come first, in the order of the labels.
+    assert list(scores.models) == ["c", "a", "b"]
+    assert [(measure.label, measure.task, measure.metric) for measure in scores.headline()] == [
+        ("development perplexity while training", "development", "perplexity"),
+        ("test perplexity", "test", "perplexity"),
+        ("test bits per byte", "test", "bits_per_byte"),
+        ("blimp: phenomenon average", "phenomenon_average", "accuracy_percent"),
+        ("blimp: paradigm average", "paradigm_average", "accuracy_percent"),
+        ("ewok: phenomenon average", "phenomenon_average", "accuracy_percent"),
+        ("pairs: pair average", "pair_average", "accuracy_percent"),
+        ("own: first", "first", "accuracy_percent"),
+        ("glue: average", "average", "score_percent"),
+        ("translation: test, bleu", "test", "bleu"),
+    ]
+    assert scores.suites() == ["perplexity", "pretraining", "own", "blimp", "ewok", "pairs", "glue", "translation"]
+    assert [average_name("average", metric) for metric in ("score_percent", "run_score_percent")] == [
+        "average, by task",
+        "average, by run",
+    ]
 
 
 def test_lower_perplexities_and_losses_are_better_and_higher_gains_and_scores() -> None:
