@@ -11,6 +11,7 @@ from summary_text import write_rows_of_summary
 
 from hatchery.analysis.analyses import comparison
 from hatchery.analysis.analyses.analysis import Study, tables_as_files
+from hatchery.analysis.comparability import distinguishing_labels, not_compared, why
 from hatchery.analysis.compute_optimal import points_of_runs, why_no_points
 from hatchery.analysis.scores import Measure, Scores, average_name, direction, read_scores
 from hatchery.analysis.settings import FigureSettings, SummarySettings
@@ -154,6 +155,25 @@ def test_the_best_models_are_those_that_noise_does_not_tell_apart(rows: list[Sum
         for row in rows
     ]
     assert Scores(losses, models).best(Measure("", "suite", "task", "loss_nats")) == set(expected)
+
+
+def test_a_note_groups_numbers_by_reason_and_names_three_of_them_and_up_to_four_values() -> None:
+    apart = {"asked": ["15 % of subwords (1a)", "40 % of spans (2b)"], "tokenizer": ["x", "y"]}
+    labels = dict.fromkeys("abc", apart) | {"d": {"text": ["x", "y"]}, "e": {}}
+    tokens = (
+        "because models predicted different tokens (15 % of subwords; 40 % of spans) and the tokenizers differ. "
+        "Comparable would be: perplexity with `masking: common`, for which all models of one objective predict the "
+        "same tokens, and bits per byte, with the same masks."
+    )
+    text = "Not compared: d, because the texts differ. Comparable would be: numbers on the same text."
+    assert not_compared(labels) == [f"Not compared: a, b, c, {tokens} {text}"]
+    assert not_compared(dict.fromkeys("abcd", apart)) == [f"Not compared: a, b, c and 1 more, {tokens}"]
+    assert not_compared({"e": {}}) == []
+    precisions = ["", "bf16", "fp16", "fp32", "fp64"]
+    assert why({"precision": precisions[:4]}).startswith("the precisions differ (not known; bf16; fp16; fp32). Comp")
+    assert why({"precision": precisions}).startswith("the precisions differ. Comparable")
+    bases = ["text: x; precision: fp32 (cpu)", "precision: bf16"]
+    assert distinguishing_labels(bases) == {bases[0]: "text x, fp32", bases[1]: "text not known, bf16"}
 
 
 def test_the_headline_is_held_out_text_averages_and_the_first_score_of_a_suite_without_an_average(
