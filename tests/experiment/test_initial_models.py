@@ -242,6 +242,13 @@ def test_a_mistake_ends_in_one_line_when_planning(configuration: Path, mistake: 
     assert expected in str(caught.value)
 
 
+def test_a_run_that_may_stop_early_may_be_continued_by_a_run_of_fewer_steps(configuration: Path) -> None:
+    """Only the job knows the last step of the run that stopped."""
+    stopped = {**KEPT["pretraining"], "early_stopping": {"patience_evaluations": 1}}
+    runs = {"stopped": {"pretraining": stopped}, "later": start("training", 50, run="stopped")}
+    add(configuration, **runs).check("experiment", "demo")
+
+
 def test_a_circle_through_two_experiments_is_refused(configuration: Path) -> None:
     copy_of_demo(configuration)
     add(configuration, "other", there=start(run="here", experiment="demo"))
