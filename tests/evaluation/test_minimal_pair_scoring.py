@@ -347,5 +347,6 @@ def test_what_people_prefer_is_correlated_with_what_a_model_prefers(model_manife
         3,
         "BabyLM 2025 (babylm-eval 45fe2c1)",
     )
+    assert (row["task"], row["level"], row["blind_guess"]) == ("wug_past", "phenomenon", 0.0)
     assert {path.name for path in tmp_path.iterdir()} >= {"correlation.csv"}
     assert not (tmp_path / "accuracy.csv").exists() and not (tmp_path / "predictions.json").exists()
