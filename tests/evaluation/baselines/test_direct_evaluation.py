@@ -305,6 +305,15 @@ def test_reading_times_have_the_numbers_of_the_stage(made, make_source, tmp_path
         found = hatchery.evaluate(made("gpt2"), "reading", data)
         assert found.facts == expected.measures
         assert found.tables["scores.csv"].to_dicts() == pl.read_csv(expected.file("scores.csv")).to_dicts()
+    # A hybrid model reads masks, unless the scoring method is from left to right.
+    surprisals = {}
+    for scoring, architecture in (("auto", "masked"), ("pll", "masked"), ("left_to_right", "causal")):
+        out = staged(measure_reading, tmp_path / scoring, made("hybrid"), {"scoring": scoring}, source=source.manifest)
+        found = hatchery.evaluate(made("hybrid"), "reading", source.root, scoring=scoring)
+        assert found.facts["architecture"] == out.measures["architecture"] == architecture
+        surprisals[scoring] = pl.read_parquet(out.file("words.parquet"))["surprisal_nats"].to_list()
+        assert found.tables["words.parquet"]["surprisal_nats"].to_list() == surprisals[scoring]
+    assert surprisals["auto"] == surprisals["pll"] != surprisals["left_to_right"]
 
 
 @pytest.mark.parametrize("name", ["masked", "gpt2"])
