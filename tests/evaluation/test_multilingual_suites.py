@@ -93,6 +93,7 @@ def test_the_blank_of_a_model_precedes_the_blank_of_the_suite(own, suite, piece,
     monkeypatch.setattr(FixedPieces, "leading_blank", own)
     found = scored([minimal_pair("p", "p", "1", "d", "a")], leading_blank=suite)
     assert found.frame("scores.parquet")["score_good"].to_list() == pytest.approx([LOG[piece]], abs=1e-6)
+    assert found.facts["leading_blank"] is piece.startswith(" ")
 
 
 @pytest.mark.parametrize(

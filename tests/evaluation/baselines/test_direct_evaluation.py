@@ -24,6 +24,7 @@ from hatchery.evaluation.pretrained import OurModel
 from hatchery.evaluation.scores import csv_of
 from hatchery.evaluation.stages.measure_perplexity import measure_perplexity
 from hatchery.evaluation.stages.measure_reading import measure_reading
+from hatchery.evaluation.stages.measure_reading_times import measure_reading_times
 from hatchery.evaluation.stages.measure_surprisal import measure_surprisal
 from hatchery.evaluation.stages.score_minimal_pairs import score_minimal_pairs
 from hatchery.evaluation.tasks.settings import FinetuneSettings
@@ -314,6 +315,26 @@ def test_reading_times_have_the_numbers_of_the_stage(made, make_source, tmp_path
         surprisals[scoring] = pl.read_parquet(out.file("words.parquet"))["surprisal_nats"].to_list()
         assert found.tables["words.parquet"]["surprisal_nats"].to_list() == surprisals[scoring]
     assert surprisals["auto"] == surprisals["pll"] != surprisals["left_to_right"]
+
+
+@pytest.mark.parametrize(("scoring", "architecture"), [("auto", "masked"), ("left_to_right", "causal")])
+def test_a_hybrid_model_scores_words_with_the_method_of_the_settings(
+    scoring, architecture, made, make_source, tmp_path
+):
+    model, ways = made("hybrid"), {"auto": "pll", "left_to_right": "left_to_right"}
+    words = [word for text in TEXTS for word in text.split()]
+    rows = [(place, word, place**2 % 7) for place, word in enumerate(words, 1)]
+    times = pl.DataFrame([("1", *row) for row in rows], schema=["item", "position", "word", "rt"], orient="row")
+    source = make_source({"texts.txt": "\n".join(TEXTS) + "\n", "times.csv": times.write_csv()})
+    asked = {"name": "mine", "files": "*.txt", "scoring": scoring}
+    scored = staged(measure_surprisal, tmp_path / "words", model, asked, source=source.manifest)
+    settings = {"files": "*.csv", "scoring": scoring, "participant": None, "random_effects": "none"}
+    timed = staged(
+        measure_reading_times, tmp_path / "times", model, {"name": "mine", **settings}, source=source.manifest
+    )
+    direct = hatchery.reading(model, times, **{key: settings[key] for key in settings if key != "files"})
+    for facts in (scored.measures, timed.measures, direct.facts):
+        assert (facts["architecture"], facts["scoring"]) == (architecture, ways[scoring])
 
 
 @pytest.mark.parametrize("name", ["masked", "gpt2"])
