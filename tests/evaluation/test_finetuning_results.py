@@ -1,12 +1,13 @@
 """Results of one fine-tuning run: kept between attempts, and written as tables."""
 
+import json
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from faults import DAMAGE
-from finetuning_cases import PROTOCOL, TASK
+from finetuning_cases import PROTOCOL, TASK, rows_task
 
 from hatchery.evaluation.finetuning.batches import Predicted
 from hatchery.evaluation.finetuning.run_results import (
@@ -15,6 +16,7 @@ from hatchery.evaluation.finetuning.run_results import (
     SetResult,
     breakdown_frame,
     layer_weights_frame,
+    predictions_json,
     predictions_table,
     results_frame,
     runs_identity,
@@ -112,6 +114,20 @@ def test_accuracies_by_fact_name_their_set_and_run_and_a_diverged_run_has_none()
         *("hans,12,3e-05,kind,one,,4,0.5", "hans,12,3e-05,kind,one,yes,1,1.0"),
         *("hans,13,1e-05,kind,one,,4,0.5", "hans,13,1e-05,kind,one,yes,1,1.0"),
     ]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"train": "x.train.jsonl", "validation": "full/rte.valid.jsonl"},
+        {"train": "x.jsonl", "other": "y.jsonl", "validation": ("rte.valid.1.jsonl", "rte.valid.2.jsonl")},
+        # Validation rows are drawn from the training file.
+        {"train": "rte.train.jsonl"},
+    ],
+)
+def test_the_server_s_file_names_the_task_after_the_file_of_its_validation_rows(files):
+    written = json.loads(predictions_json(rows_task(files=files), ANSWERS))
+    assert written == {"rte": {"predictions": [{"id": "rte_0", "pred": 0}, {"id": "rte_1", "pred": 1}]}}
 
 
 def test_predictions_have_no_text_for_an_unknown_label_and_no_score_of_a_missing_choice():

@@ -248,13 +248,13 @@ PREDICTIONS_FILE = "predictions.json"
 
 
 def predictions_json(task: TaskSettings, answers: Predicted) -> str:
-    """Return the predictions for the task's first scored set in the format of BabyLM's evaluation server
+    """Return the predictions for the task's first scored set, "validation", in the format of BabyLM's evaluation server
     (docs/papers/babylm-2026.md, "Prediction files").
 
     In this format, the task's name is the part before the first dot in the name of the set's first file: `rte` for
-    `rte.valid.jsonl`.
+    `rte.valid.jsonl`. If the validation rows are drawn from the training rows, the task's first file names the task.
     """
-    first = next(files for name, files in task.files.items() if name != "train")
+    first = task.files.get("validation") or next(iter(task.files.values()))
     name = PurePosixPath(first if isinstance(first, str) else first[0]).name.partition(".")[0]
     rows = [{"id": f"{name}_{row}", "pred": int(label)} for row, label in enumerate(answers.predictions)]
     return json.dumps({name: {"predictions": rows}}) + "\n"
