@@ -5,13 +5,14 @@ import hashlib
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from summary_cases import CHOICE, PUBLISHED, write
 
-from hatchery.analysis.settings import SummarySettings, models_with_counts
+from hatchery.analysis.settings import FigureSettings, SummarySettings, models_with_counts, sets_of_many
 from hatchery.analysis.summary import summarised
 from hatchery.analysis.summary_rows import write_csv
 from hatchery.errors import ConfigError, ManifestError
@@ -312,3 +313,26 @@ def test_a_run_that_a_sweep_made_is_called_by_what_differs_and_in_the_table_for_
 def test_seeds_of_a_run_of_a_sweep_are_averaged_under_one_name() -> None:
     runs = [SeededRun("a_x_1-s1", "a_x_1", 1, "a, x 1"), SeededRun("a_x_1-s2", "a_x_1", 2, "a, x 1")]
     assert models_with_counts(runs) == {"a_x_1": "a, x 1 (2 seeds)"}
+
+
+def test_many_models_are_shown_by_grid_set_and_a_set_of_two_experiments_with_its_experiment() -> None:
+    models = [f"m{number}" for number in range(13)]
+    sets = {model: "small" if number < 5 else "large" for number, model in enumerate(models)}
+    own: Any = SimpleNamespace(
+        is_study=lambda name: False, expansion=lambda name: SimpleNamespace(sets=lambda: dict(reversed(sets.items())))
+    )
+    assert list(sets_of_many(own, "mine", models).items()) == list(sets.items())
+    # Twelve models have their own names, and a model without a set prevents groups.
+    assert sets_of_many(own, "mine", models[1:]) == {} == sets_of_many(own, "mine", [*models, "other"])
+    of_study = {f"one/{model}": name for model, name in sets.items()} | {"two/m0": "small"}
+    study: Any = SimpleNamespace(
+        is_study=lambda name: True, members=lambda name: ["one", "two"], sets_of=lambda parts: of_study
+    )
+    found = sets_of_many(study, "both", list(of_study))
+    assert (found["one/m0"], found["two/m0"], found["one/m12"]) == ("one: small", "two: small", "large")
+
+
+def test_a_model_has_the_style_of_its_place_among_all_models_of_the_study() -> None:
+    whole = FigureSettings("both", ()).looks(["a", "b", "c"])
+    part = FigureSettings("both", (), all_models=("a", "b", "c")).looks(["c"])
+    assert part == {"c": whole["c"]} and part != FigureSettings("both", ()).looks(["c"])
