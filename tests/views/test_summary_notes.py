@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,13 +11,15 @@ import pytest
 from hatchery.analysis.published_values import PublishedValue
 from hatchery.analysis.settings import SummarySettings
 from hatchery.analysis.summary import Summary, summarised
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.checksums import write_checksums
 from hatchery.evaluation.kinds import evaluations
 from hatchery.typed import build, stage_body
 from hatchery.views.sections import own_sections
 from hatchery.views.summary_latex import latex_summary
-from hatchery.views.summary_notes import general_notes, notes_of
-from hatchery.views.summary_sections import failure_texts, sections
-from hatchery.views.summary_text import text_summary
+from hatchery.views.summary_notes import SummaryNotes, general_notes, notes_json, notes_of, read_notes
+from hatchery.views.summary_sections import Section, failure_texts, sections
+from hatchery.views.summary_text import markdown_summary, text_summary
 
 UNIGRAM = (
     "on held-out text, it is the unigram distribution of the training tokens: a model that knows only how frequent "
@@ -67,6 +70,29 @@ def test_runs_and_published_values_that_are_not_listed_are_counted(failing: Summ
     assert "one pretraining seed" not in verdict
     single = replace(failing, rows=[replace(row, seeds=1) for row in failing.rows])
     assert notes_with(single, "For a model with one pretraining seed, a verdict")
+
+
+def test_guesses_that_differ_between_models_and_scores_that_do_not_compare_are_told(failing: Summary) -> None:
+    guesses = {"a": 50.0, "b": 20.0}
+    rows = [
+        replace(row, blind_guess=guesses[row.model], basis=f"items: {row.model}") if row.task == "t0" else row
+        for row in failing.rows
+    ]
+    changed = replace(failing, rows=rows)
+    assert "| blind guess | - | - | 20.0 or 50.0 | - | - | - |" in markdown_summary(changed)
+    lines = text_summary(changed).splitlines()
+    (line,) = (line for line in lines if line.startswith("Not compared"))
+    assert line.startswith("Not compared: t0, because the numbers of items differ.")
+    assert not any(line.startswith("Not compared") for line in text_summary(failing).splitlines())
+    assert lines[0] == "Hatchery summary: demo" and lines[1] == "=" * len(lines[0])
+
+
+def test_notes_that_were_written_are_read_back(tmp_path: Path) -> None:
+    remarks = {("b", "s", "t", "m"): "in bold", ("a", "s", "t", "m"): "rounded"}
+    notes = SummaryNotes(("note",), (Section("title", "text", []),), remarks, {"a": "causal"})
+    write_text(tmp_path / "summary_notes.json", notes_json(notes))
+    write_checksums([tmp_path / "summary_notes.json"])
+    assert read_notes(tmp_path / "summary_notes.json") == notes
 
 
 def test_failures_of_a_training_are_told_together_with_their_seeds_and_without_a_reason_if_it_is_unknown() -> None:
