@@ -254,7 +254,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=3, help="number of minimal pairs per paradigm of BLiMP")
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--work", default="", help="run only the programs for work whose name contains this text")
+    parser.add_argument("--work", default="", help="run only the kinds of work whose name contains this text")
     parser.add_argument("--transformers-4", type=Path, help="folder with version 4 of the package transformers")
     parser.add_argument("--tiny", action="store_true", help="tiny sizes, only to test that the programs run")
     arguments = parser.parse_args()

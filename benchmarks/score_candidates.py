@@ -70,9 +70,7 @@ def main() -> None:
         f"{arguments.items // 4} items of five options (long), "
         "one thread"
     )
-    print(
-        f"causal models score {CAUSAL_ITEMS} times as many pairs and items, because they compute only one row per text"
-    )
+    print(f"causal models are timed on {CAUSAL_ITEMS} times as many pairs and items: they compute one row per text")
     with tempfile.TemporaryDirectory() as folder:
         for name, architecture, scorer, network, tokenizer in models_of(Path(folder), arguments):
             count = arguments.items * (CAUSAL_ITEMS if architecture == "causal" else 1)

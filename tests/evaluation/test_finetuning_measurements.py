@@ -164,7 +164,7 @@ def test_a_score_tells_the_settings_of_its_training(
             "validation, seed 12: the value of accuracy is missing, expected a value or the reason",
         ),
         ("validation,12,1e-05,accuracy,0.5,3,0.6,\n" * 2, "line 3: got the row validation, 12, 1e-05, accuracy"),
-        ("validation,12,1e-05,f1,0.5,3,0.6,", "has no row of the task's first metric, accuracy"),
+        ("validation,12,1e-05,f1,0.5,3,0.6,", "has no number of the task's first metric, accuracy"),
         ("test,12,1e-05,accuracy,0.5,3,0.6,", "there is no row of the set 'validation', only of test"),
     ],
 )

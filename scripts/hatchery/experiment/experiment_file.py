@@ -218,7 +218,7 @@ class Submission(Settings):
     """Pretraining seed of the submitted run. `null` uses the run's first seed."""
     age_of_acquisition: Literal["as_measured", "zero"] = "as_measured"
     """Number for the age of acquisition in the submission file: the measured correlation (`as_measured`) or `zero`. The
-    server does not change this number, so a negative correlation lowers the mean.
+    server averages this number as submitted, so a negative correlation lowers the average score.
     """
 
 

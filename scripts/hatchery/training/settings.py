@@ -287,7 +287,8 @@ class TrainingSettings(Settings):
             for words in self.checkpoints_at:
                 require(words <= most, "checkpoints_at", words, f"at most the {most:,} words of the budget")
         if self.milestones and self.steps is ABSENT:
-            reason = "the number of steps is not known before training; set numbers of words in `checkpoints_at`"
+            instead = "" if most is None else "; set numbers of words in `checkpoints_at`"
+            reason = f"the number of steps is not known before training{instead}"
             raise conflict("milestones", self.milestones, "`budget`", reason)
 
     def _check_batches(self, translates: bool) -> None:

@@ -204,12 +204,18 @@ def damaged(layout: dict[str, Any], how: str) -> None:
             "unknown row",
             "for the row strict elc_bert_base_zer of the layout; did you mean 'elc_bert_base_zero'?",
         ),
-        ("missing row", "table 3: the layout has no cell for the number of strict, elc_bert_base_weighted_output"),
-        ("unknown column", "table 3: the layout has no cell for the number of strict, elc_bert_base, blimp_filtered"),
+        (
+            "missing row",
+            "table 3: the layout has no cell for the published number of strict, elc_bert_base_weighted_output",
+        ),
+        (
+            "unknown column",
+            "table 3: the layout has no cell for the published number of strict, elc_bert_base, blimp_filtered",
+        ),
         ("row twice", "tables.3.blocks: strict, elc_bert_base appears twice"),
         ("too few digits", "decimals: strict, elc_bert_base, msgs, average, score_percent is printed as -0.26"),
         ("no suite", "tables.3.columns: BLiMP: suite or metric is missing"),
-        ("unknown table", "table 4: no number is printed for the row strict elc_bert_base of the layout"),
+        ("unknown table", "table 4: the published table has no number for the row strict elc_bert_base of the layout"),
         ("change from nothing", "change_from: got 'elc_bert', expected a printed row"),
     ],
 )

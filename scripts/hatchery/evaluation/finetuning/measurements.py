@@ -91,7 +91,9 @@ def finetuning_rows(evaluated: Evaluated) -> list[TidyRow]:
     sets = {name: _scored_set(manifest, task, name) for name in names}
     for name, scored in sets.items():
         if scored.primary not in {row.metric for row in rows if row.rows == name}:
-            raise EvaluationError(f"{path}: the set {name!r} has no row of the task's first metric, {scored.primary}")
+            raise EvaluationError(
+                f"{path}: the set {name!r} has no number of the task's first metric, {scored.primary}"
+            )
     failures: dict[tuple[str, int, float], str] = {}
     for row in rows:
         if row.failed:

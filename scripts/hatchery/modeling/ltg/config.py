@@ -51,8 +51,8 @@ class LtgBertSizes(EncoderSizes):
     """
 
     position_to_content_index: Literal["query_minus_key", "key_minus_query"] = "query_minus_key"
-    """Distance that selects the position query for a key. `query_minus_key`: as in LTG-BERT's code, which uses one
-    distance for both position terms. `key_minus_query`: as in LTG-BERT's paper.
+    """Position-to-content term: distance whose position vector is multiplied with the key. `query_minus_key`: as in
+    LTG-BERT's code, which uses one distance for both position terms. `key_minus_query`: as in LTG-BERT's paper.
     """
 
     normalisation: Normalisation = "normformer"

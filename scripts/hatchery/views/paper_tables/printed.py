@@ -140,11 +140,12 @@ class PrintedTable:
             if (track, row) not in known:
                 hint = nearest(row, {name for _, name in known})
                 name = " ".join(filter(None, (track, row)))
-                raise ConfigError(f"{self.where}: no number is printed for the row {name} of the layout{hint}")
+                raise ConfigError(
+                    f"{self.where}: the published table has no number for the row {name} of the layout{hint}"
+                )
         if missing := sorted(set(self._numbers) - self._placed):
-            raise ConfigError(
-                f"{self.where}: the layout has no cell for the number of {', '.join(filter(None, missing[0]))}"
-            )
+            name = ", ".join(filter(None, missing[0]))
+            raise ConfigError(f"{self.where}: the layout has no cell for the published number of {name}")
 
 
 SAMPLE_DEVIATION = (
