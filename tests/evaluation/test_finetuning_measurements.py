@@ -110,7 +110,10 @@ def test_a_failed_run_may_have_no_value(tmp_path: Path, value: str) -> None:
 
 TRAINED = "3 epochs in batches of 8; peak rate 0.003 or 0.001; "
 DECAYED = "decay 0.1 of matrices; gradients clipped at 1; dropout 0.1; at most 24 tokens; "
-SLIPS = "bugs of the official trainer included: last epoch trained, last incomplete batch of 8 validation rows dropped"
+SLIPS = (
+    "with the bugs of the official trainer: the state after the last epoch is scored, and the last incomplete batch of "
+    "8 validation rows is not scored"
+)
 
 
 @pytest.mark.parametrize(
