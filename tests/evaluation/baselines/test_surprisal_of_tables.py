@@ -177,6 +177,17 @@ def test_cells_of_other_columns_are_text_and_nothing_where_they_are_missing():
     assert [as_text(cell) for cell in cells] == ["true", '["é", 1]', '{"a": null}', None, None, None, "NA", "5", "2.5"]
 
 
+def test_a_field_that_only_later_records_have_is_a_column(make_source, manifest_of, tmp_path):
+    source = make_source(
+        {"a.jsonl": '{"s": "a dog"}\n{"s": "cats", "more": 3}\n', "b.jsonl": '{"s": "x", "last": "y"}\n'}
+    )
+    manifest = measured(source, manifest_of("gpt2"), tmp_path / "out", column="s")
+    table = pl.read_parquet(manifest.file("surprisal.parquet"))
+    assert table.columns[-3:] == ["s", "more", "last"]
+    assert table["more"].to_list() == [None, None, "3", None] and table["last"].to_list() == [None, None, None, "y"]
+    assert table.select("file", "line", "sentence").rows()[2:] == [("a.jsonl", 2, 2), ("b.jsonl", 1, 3)]
+
+
 def test_columns_called_as_ours_get_distinct_names():
     assert own_columns(["word", "own_word", "model", "more", ""]) == {
         **{"word": "own_word", "own_word": "own_own_word", "model": "own_model", "more": "more", "": "own_rows"}
