@@ -247,6 +247,11 @@ def test_a_probe_holds_sentences_out_with_all_their_targets(run):
     assert measures["majority_micro_f1_validation"] == pytest.approx(2 * 2 / (12 + 14))
 
 
+def test_a_probe_by_the_rules_of_2026_writes_no_file_for_the_server(run):
+    folder = probe(run, "out", epochs=1, learning_rates=[1e-2], edition=2026)
+    assert len(results(folder)) == 1 and not (folder / "predictions.json").exists()
+
+
 def test_groups_and_numbers_are_those_of_the_sentences_that_are_kept(make_source, json_lines, tokenizer):
     # A sentence of more than 32 tokens is dropped. The second and the last sentence are equal.
     long = {"text": " ".join(["old"] * 40), "targets": [{"span1": [0, 1], "label": "DET"}]}

@@ -157,7 +157,9 @@ def score(
     }
     texts = {}
     writes = settings.protocol.has_template and settings.protocol.track is None
-    if writes and (predicted := results[0].sets[task.sets[0].name].answers):
+    predicted = results[0].sets[task.sets[0].name].answers
+    # The server's format has one class or choice for each row, but no numbers and no sets of labels.
+    if writes and predicted and predicted.predictions.dtype.kind == "i":
         texts[PREDICTIONS_FILE] = predictions_json(settings.task, predicted)
     if any(scored.task.facts for scored in task.sets):
         tables["breakdown.csv"] = breakdown_frame(task.sets, results)

@@ -278,8 +278,8 @@ class ProtocolSettings(Settings):
     """Year of BabyLM whose fine-tuning is reproduced. Four rules apply since `2025`. The encoder keeps the dropout of
     its pretraining. External tokenizers add only the special tokens of their own template to a text, and no token
     types. Scored rows are evaluated in file order, in batches of 64. Unless `track` is set, predictions.json is written
-    with the predictions of the first seed and learning rate, in the format of BabyLM's server. With `2026` and without
-    `track`, padding is added before the texts instead of after them.
+    with the predictions of the first seed and learning rate, in the format of BabyLM's server, for tasks with classes
+    or choices. With `2026` and without `track`, padding is added before the texts instead of after them.
     """
     track: Literal["multilingual"] | None = omitted_at_default(None)
     """Rules of a track; only for the edition 2026. The value `multilingual` applies the rules of the multilingual
@@ -299,7 +299,7 @@ class ProtocolSettings(Settings):
     @property
     def has_template(self) -> bool:
         """True for BabyLM's editions since 2025. In these editions, only the template of an external tokenizer adds
-        special tokens to texts. Unless `track` is set, predictions.json is written.
+        special tokens to texts. Unless `track` is set, predictions.json is written for tasks with classes or choices.
         """
         return self.edition != 2023
 
