@@ -91,6 +91,13 @@ def test_variants_are_milestones_of_their_row_and_those_of_the_base_can_be_left_
         assert settings["initialise_from"] == {"step": 5, "take": "weights"} and "milestones" not in settings
 
 
+def test_a_variant_that_starts_from_a_folder_does_not_start_from_the_run_of_its_row(configuration: Path) -> None:
+    variants = {"other": {"pretraining": {"steps": 0, "initialise_from": {"path": "there"}}}}
+    project = small(configuration, {"a": [{"rows": [[48, 1]]}]}, variants=variants)
+    start = project.experiment("sizes").runs["m_48_1_other"].pretraining.initialise_from
+    assert start is not None and (start.path, start.run) == ("there", ABSENT)
+
+
 def test_milestones_that_are_not_evaluated_or_not_kept_are_told(configuration: Path) -> None:
     def message(milestones: list[int], step: int) -> str:
         variants = {"half": {"pretraining": {"steps": 0, "initialise_from": {"step": step}}}}

@@ -1,10 +1,13 @@
 """Corpora, selections and tokenizers: keys that depend on each other."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from shipped import written
 
 from hatchery.errors import ConfigError
+from hatchery.experiment.raw_inputs import raw_inputs
 from hatchery.experiment.text_files import CorpusFile, SelectionFile
 from hatchery.typed import build
 
@@ -51,3 +54,12 @@ def test_a_selection_from_a_corpus_has_no_keys_of_raw_text(key: str, value: Any)
     assert build(SelectionFile, SELECTION).corpus == "mine"
     with pytest.raises(ConfigError, match=f"{key}: got .*, which cannot be combined with `corpus`"):
         build(SelectionFile, {**SELECTION, key: value})
+
+
+def test_raw_inputs_of_selected_text_are_those_of_its_corpora_and_of_its_vocabularies(configuration: Path) -> None:
+    windows = {"corpus": "demo_books", "level": "windows", "vocabulary": "demo", "windows_per_text": 4}
+    groups = [{"level": "span", "selections": ["mine"]}]
+    project = written(configuration, {"selections/mine": windows, "corpora/mine": {"sequences": {"groups": groups}}})
+    books = ["wikipedia", "c4", "bookcorpus", "cbt"]
+    found = [source["name"] for source in raw_inputs(project, "mine")]
+    assert found == [f"embedded_{name}" for name in (*books, "childes")]

@@ -256,6 +256,18 @@ def test_our_count_approaches_kaplans_where_parameters_outweigh_positions() -> N
         ("Tesla V100S-PCIE-32GB", "fp16", 130.0),
         ("NVIDIA L40S", "bf16", 362.0),
         ("AMD Instinct MI250X", "bf16", 191.5),
+        # Half of the TensorFloat-32 speeds that data sheets print for sparse matrices, and speeds in fp32.
+        ("NVIDIA H200", "tf32", 989 / 2),
+        ("NVIDIA H100 NVL", "tf32", 835 / 2),
+        ("NVIDIA H100 NVL", "fp32", 60.0),
+        ("NVIDIA H100 PCIe", "tf32", 756 / 2),
+        ("NVIDIA H100 PCIe", "fp32", 51.0),
+        ("NVIDIA L40S", "tf32", 366 / 2),
+        ("NVIDIA L40S", "fp32", 91.6),
+        ("Tesla V100-SXM2-32GB", "fp32", 15.7),
+        ("Tesla V100-PCIE-16GB", "fp32", 14.0),
+        ("Tesla V100S-PCIE-32GB", "fp32", 16.4),
+        ("AMD Instinct MI250X", "fp32", 47.9),
     ],
 )
 def test_the_dense_peak_of_a_known_gpu(name: str, precision: str, tera: float) -> None:
