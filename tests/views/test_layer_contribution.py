@@ -56,6 +56,18 @@ def test_slopes_of_the_published_weights_are_the_published_ones(golden_directory
         assert least_squares_slope(percent) == pytest.approx(values["regression_slope"], abs=0.006)
 
 
+def test_probes_with_several_learning_rates_are_averaged() -> None:
+    same = {"model": "m", "task": "pos", "run": "m-s1", "finetuning_seed": 1, "span": ""}
+    rows = [
+        {**same, "learning_rate": rate, "layer": layer, "value": value}
+        for rate, values in ((0.1, (0.25, 0.75)), (0.2, (0.75, 0.25)), (0.3, (0.2, 0.8)))
+        for layer, value in enumerate(values, start=1)
+    ]
+    (found,) = layer_contributions(rows)
+    # (25 + 75 + 20) / 3 and (75 + 25 + 80) / 3.
+    assert (found.probes, found.percent) == (3, pytest.approx((40.0, 60.0)))
+
+
 def test_a_slope_is_percent_per_layer() -> None:
     assert least_squares_slope([1.0, 3.0, 5.0, 7.0]) == pytest.approx(2.0)
     assert least_squares_slope([4.0]) == 0.0
