@@ -98,7 +98,8 @@ def test_translated_test_sets_have_a_panel_for_each_metric(tmp_path: Path) -> No
         for seed in (1, 2)
     ]
     write_rows(tmp_path / "measurements.parquet", MEASUREMENTS, rows)
-    settings = FigureSettings("demo", tuple(SeededRun.from_seed("plain", seed) for seed in (1, 2)))
+    runs = tuple(SeededRun(f"plain-s{seed}", "plain", seed, "plain, rate 1") for seed in (1, 2))
+    settings = FigureSettings("demo", runs)
     figure = translation_scores.draw(settings, {"measurements": tmp_path / "measurements.parquet"})
     found = {}
     for title, axes in titled(figure).items():
@@ -106,6 +107,7 @@ def test_translated_test_sets_have_a_panel_for_each_metric(tmp_path: Path) -> No
         found[title] = (*bar.lines[0].get_xdata(), *bar.lines[2][0].get_segments()[0][:, 0])
     expected = {"first, BLEU": 30.0, "first, chrF": 50.0, "second, BLEU": 20.0, "second, chrF": 40.0}
     assert found == {title: pytest.approx((mean, mean - 1, mean + 1)) for title, mean in expected.items()}
+    assert {tuple(row_names(axes)) for axes in figure.axes} == {("plain, rate 1",)}
 
 
 def test_panels_of_token_frequency_are_those_of_their_split_and_metric(tmp_path: Path) -> None:
