@@ -50,7 +50,7 @@ from hatchery.tokenization.trainer_settings import TokenizerSettings
 
 MAX_LENGTH = 128
 BATCH_SIZE = 16
-# Limit of the speed-up on two CPU cores, for tasks with a mean length below SHORT tokens.
+# Minimum of plain time / our time on two CPU cores, for tasks with a mean length below SHORT tokens.
 LIMIT_RATIO, SHORT = 2.0, 50
 # Limit of the loop's speed, as a share of the speed of bare forward and backward passes.
 LIMIT_LOOP = 0.85

@@ -49,8 +49,8 @@ with _without_initialising("nltk", "nltk.tokenize"):
 _POSSIBLE_END = re.compile(r"[.?!](?=[^\w.,-])")
 # Characters that end a word for Punkt; a test compares these characters with NLTK's own expression.
 PUNCTUATION_AFTER_END = frozenset(")\";}]*:@'({[‘’“”«»?!")
-# This pattern matches the last token before a full stop. It matches only in plain text, in which Punkt's token is
-# unambiguous.
+# This pattern matches the last token before a full stop. It matches only words of ASCII letters, whose limits as
+# Punkt's tokens are unambiguous.
 _PLAIN_WORD = re.compile(r"""[(\[{"]*(?:[A-Za-z]+(?=['’]))?(['’‘“]?[A-Za-z]+)""")
 _CLOSED = frozenset(')]}"')
 _ASCII_SPACES = " \n\t\r\x0b\x0c"

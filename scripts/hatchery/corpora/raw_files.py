@@ -131,7 +131,7 @@ def _listed(names: list[str]) -> str:
     return shown if len(names) <= _NAMES_SHOWN else f"{shown} and {len(names) - _NAMES_SHOWN:,} more"
 
 
-# Files with more than this number of bytes are divided, so that two processes finish at nearly the same time and
+# Files with more than this number of bytes are divided, so that all processes finish at nearly the same time and
 # progress is visible.
 PIECE_BYTES = 8 << 20
 SHORTEST = 4_000

@@ -244,19 +244,17 @@ class SuiteSettings(Settings):
         is_2026 = self.edition == 2026 and not self.official and self.counted_by is None
         choosable = is_2026 and self.format in FORMATS_OF_MULTILINGUAL and self.unit == "paradigm"
         formats = " or ".join(FORMATS_OF_MULTILINGUAL)
-        wanted = f"null; other values need `edition: 2026`, the format {formats}, and `unit: paradigm`, and `official` "
-        wanted += "and `counted_by` must not be set"
+        wanted = f"null; every other value needs `edition: 2026`, the format {formats}, and `unit: paradigm`, without "
+        wanted += "`official` and `counted_by`"
         require(self.track is None or choosable, "track", self.track, wanted)
         require(
             self.ties is None or is_2026,
             "ties",
             self.ties,
-            "null; other values need `edition: 2026`, and `official` and `counted_by` must not be set",
+            "null; every other value needs `edition: 2026` without `official` and `counted_by`",
         )
         judged = self.unknown_tokens == "scored" or (is_2026 and not self.temperatures)
-        wanted = (
-            "scored; other values need `edition: 2026`, and `official`, `counted_by` and `temperatures` must not be set"
-        )
+        wanted = "scored; every other value needs `edition: 2026` without `official`, `counted_by` and `temperatures`"
         require(judged, "unknown_tokens", self.unknown_tokens, wanted)
         decides = self.format != "wug" and not self.temperatures and self.track is None
         wanted = (

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hatchery.experiment.project import Project
     from hatchery.training.settings import PretrainingSettings
 
-COUNTS = "a track counts all text that models, tokenizers and selections learn from"
+COUNTS = "a track counts all text from which models, tokenizers and selections of text learn"
 UNKNOWN = "expected a `run`, because the training text of a model in a folder is not known"
 
 Number = TypeVar("Number", int, float)
@@ -234,8 +234,8 @@ def _taught(track: Track, name: str, experiment: "Experiment", run: Origin, proj
     trainings = [one for one in everything if trains(pretraining_of(project, one))]
     names = ", ".join(f"{one.experiment}/{one.name}" for one in trainings)
     words = [_increment(project, one, "words_seen") for one in trainings]
-    # If the budget of a training is not in words, another check has already reported this training under its own
-    # configuration key.
+    # If the budget of a training is not in words, another check has already reported this training, with the key of its
+    # budget.
     if track.words_seen is not None and None not in words and (total := sum(filter(None, words))) > track.words_seen:
         yield (
             f"the budgets of {names} have {total:,.0f} words together, expected at most {track.words_seen:,}, because "

@@ -201,8 +201,9 @@ class SentencePairs:
             if stranger is not None:
                 return self._framer.frame(self._fitted(segment, stranger, short_draw, length_draw, hole_draw), 0)
         if len(boundaries) == 0:
-            # The segment cannot be split. Return a sequence of only this segment, also for the kind `document` if no
-            # text of another document was drawn. The label is 0, because no text follows the segment.
+            # The segment cannot be split. Return a sequence of only this segment. This also happens if the second
+            # segment should come from another document, but no text of another document was drawn. The label is 0,
+            # because no text follows the segment.
             return self._framer.frame([segment.first(self._single_target(short_draw, length_draw))], 0)
         first, second = segment.split_at(boundaries.item(int(boundary_draw * len(boundaries))))
         swapped = self._kind == "order" and relation_draw < 0.5

@@ -93,8 +93,8 @@ class TokenizerSettings(Settings):
     """
     max_input_chars_per_word: Count = 100
     """Maximum length of a word, in characters; with the pre-tokenizer `byte_level`, in bytes. With `byte_level` and the
-    reading `corrected`, longer words are split. In all other cases, only the kind `wordpiece` uses this maximum: longer
-    words become unknown tokens.
+    setting `reading: corrected`, longer words are split. In all other cases, only the kind `wordpiece` uses this
+    maximum: longer words become unknown tokens.
     """
     splits: Splits = ("train",)
     """Splits of the corpus on which the tokenizer is trained; the reduced-vocabulary study uses all three splits."""

@@ -118,8 +118,8 @@ def _pretrain_in_folder(
             planned, steps_to_keep = with_planned_steps(settings, spending), checkpoint_steps(spending)
             train_run(planned, options, inputs, topology, store, folder, output, name, None, steps_to_keep, given)
         return
-    # Limit the waiting time of several processes, because they hold a cluster's GPUs. A single process waits without
-    # limit.
+    # Several processes wait only a limited time for the run folder, because they hold a cluster's GPUs. A single
+    # process waits without limit.
     patience = None if topology.world_size == 1 else PATIENCE.total_seconds()
     with locked_run_folder(folder, Owner.of_this_process(output), patience) as lease:
         is_finished = lease.waited and is_made_from(output, job.settings, job.digests)

@@ -45,7 +45,7 @@ NOTES = (
 
 @dataclass(frozen=True, kw_only=True)
 class LeaderboardSettings(AnalysisSettings):
-    """Settings of the analysis: prefixes of the names of suites and tasks, and the published rows for comparison."""
+    """Settings of the analysis: the suites and tasks of the score, and the published rows for comparison."""
 
     suites: NotEmpty = "babylm_2026"
     """Prefix of the suites' names: `<suites>_blimp`."""

@@ -61,8 +61,8 @@ class NoiseFloorSettings(AnalysisSettings):
     """Model with which all other models are compared, as `experiment/model`."""
     curve: Names = ()
     """Models that differ from the baseline only in their amount of text. The data curve, loss as a function of the
-    amount of text, is fitted to the losses of these models and of the baseline. Models with other sizes are left out,
-    with a note.
+    amount of text, is fitted to the losses of these models and of the baseline. Models whose
+    architecture has other sizes are left out, with a note.
     """
     least_seeds: Count = 3
     """Minimum number of seeds of the baseline. With fewer seeds, the noise is unknown."""

@@ -147,7 +147,7 @@ def _encode(settings: FinetuneSettings, rows: Rows, tokenizer: TextTokenizer, n_
         return encode_texts(cast("Sequence[Example]", rows), tokenizer, max_length, pads_in_front=in_front)
     if task.head.kind not in SPAN_HEADS or n_labels is None:
         expected = " or ".join(SPAN_HEADS)
-        raise ConfigError(f"finetune.task.head.kind: got {task.head.kind!r}, expected {expected} for spans")
+        raise ConfigError(f"finetune.task.head.kind: got {task.head.kind!r}, expected {expected} for rows with spans")
     options: Any = build(HEADS[task.head.kind].options, task.head.options, f"head.{task.head.kind}")
     multi_label = isinstance(options, ProbeOptions) and options.multi_label
     spans = cast("Sequence[SpanExample]", rows)

@@ -85,9 +85,7 @@ def _check_labels(task: TaskSettings) -> None:
         require(fits or not task.sorted_labels, "sorted_labels", True, expected)
         require(len(names) >= 2 or task.sorted_labels, "labels", task.labels, "two or more labels")
     if task.layout == "record":
-        expected = (
-            "two labels with the layout record, first the label of wrong answers, then the label of right answers"
-        )
+        expected = "two labels, because the layout is record: first that of wrong answers, then that of right answers"
         require(len(names) == 2, "labels", task.labels, expected)
     if names:
         for value in task.label_values.values():

@@ -98,7 +98,7 @@ def selection_section(selections: Sequence[Selection]) -> Section:
     header = ("selection", "source", "level", "texts", "words", "counted words")
     note = (
         "The documents of this corpus are sequences that were joined from the texts below. Counted words are the words "
-        "that were compared with the vocabulary."
+        "that the selection looked up in its vocabulary."
     )
     return Section("Selected texts", [note], tables=[_table("Selected texts", header, rows, words=3)])
 
