@@ -1,6 +1,7 @@
 """Settings of a source: pinned versions, and values that are refused before a download."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import missing_sources, usable_path
 from hatchery.raw.archives import ArchiveLimits
 from hatchery.raw.obtain import obtain
-from hatchery.raw.settings import SourceSettings, path_problem, source_settings
+from hatchery.raw.settings import HubModel, SourceSettings, path_problem, source_problem, source_settings
 from hatchery.typed import keys_of, validated
 
 COMMIT = "607bd4c8450a42878aa9ddc051a65a055450ef87"
@@ -124,3 +125,21 @@ data:
         lines[1] == "source 'second' has no path: set data.second.path in config/config.yaml; ask Ann; terms: research"
     )
     assert (usable_path(project, "first"), usable_path(project, "there")) == (None, ".")
+
+
+def test_a_folder_of_links_is_available_only_if_links_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts/a.txt").write_text("One.\n")
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links/texts").symlink_to(tmp_path / "texts")
+    source = SourceSettings(name="x", path=str(tmp_path / "links"), follow_links=True)
+    assert source_problem(source) is None
+    problem = source_problem(replace(source, follow_links=False))
+    assert problem is not None and "a folder without files: set data.x.path in config/config.yaml" in problem
+
+
+def test_a_model_of_the_hub_is_available_without_a_path_or_with_null_instead_of_a_wrong_one() -> None:
+    model = HubModel(repository="somebody/bert", revision="0" * 40)
+    assert source_problem(SourceSettings(name="bert", hub_model=model)) is None
+    problem = source_problem(SourceSettings(name="bert", hub_model=model, path="no/such"), "bert.yaml: path")
+    assert problem == "source 'bert' is not at no/such: set bert.yaml: path, or to null to have it downloaded"
