@@ -328,7 +328,7 @@ def test_what_people_prefer_is_correlated_with_what_a_model_prefers(model_manife
     texts = [(pair["sentence_good"], pair["sentence_bad"]) for pair in PAIRS[:2]] + [("She sleeps .", "The cats .")]
     rows = [{"sentences": "\t".join(pair), "ratio": share} for pair, share in zip(texts, (0.1, 0.5, 0.9), strict=True)]
     source = make_source({"wug_past.jsonl": json_lines(rows)})
-    settings = {**SETTINGS, "format": "wug", "edition": 2025}
+    settings = {**SETTINGS, "format": "wug", "edition": 2025, "official": True}
     run_stage(
         score_minimal_pairs,
         settings,
@@ -345,7 +345,7 @@ def test_what_people_prefer_is_correlated_with_what_a_model_prefers(model_manife
     assert (row["metric"], row["items"], row["settings"]) == (
         "spearman_percent",
         3,
-        "BabyLM 2025 (babylm-eval 45fe2c1)",
+        "BabyLM 2025 (babylm-eval 45fe2c1), slips included",
     )
     assert (row["task"], row["level"], row["blind_guess"]) == ("wug_past", "phenomenon", 0.0)
     assert {path.name for path in tmp_path.iterdir()} >= {"correlation.csv"}
