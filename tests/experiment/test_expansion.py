@@ -40,6 +40,10 @@ def test_a_set_has_rows_changes_of_one_row_or_all_combinations(configuration: Pa
     assert trained(project, "sizes", "all") == ["m_24_1", "m_24_2", "m_12_1", "m_12_2"]
     model = project.model_of("sizes", "m_192_3")
     assert (model.hidden_size, model.num_hidden_layers) == (192, 3)
+    # A part of a set may give a column to another key of the model.
+    project = small(configuration, {"wide": [{"rows": [[72, 1]], "columns": {"H": "intermediate_size"}}]})
+    model = project.model_of("sizes", "m_72_1")
+    assert (model.hidden_size, model.intermediate_size) == (project.model("ltg_demo").hidden_size, 72)
 
 
 def test_a_draw_takes_rows_that_are_left_and_more_values_leave_its_order_alone(configuration: Path) -> None:
@@ -66,6 +70,10 @@ def test_parts_and_variants_say_what_differs_from_the_run(configuration: Path) -
     assert list(experiment.runs) == ["m_48_1", "m_48_1_untrained", "m_96_1", "m_96_1_untrained"]
     chosen = [experiment.runs[run].pretraining for run in experiment.runs]
     assert [(run.steps, run.batch_size) for run in chosen] == [(10, 4), (0, 4), (10, 8), (0, 8)]
+    # The run of a part overrides the run of the grid.
+    run = {"model": "ltg_demo", "pretraining": {"batch_size": 2}}
+    found = small(configuration, sets, run=run).experiment("sizes").runs
+    assert [found[run].pretraining.batch_size for run in ("m_48_1", "m_96_1")] == [2, 8]
     assert experiment.grid is ABSENT
     labels = ["m, H 48 L 1", "m, H 48 L 1, untrained", "m, H 96 L 1", "m, H 96 L 1, untrained"]
     assert list(project.expansion("sizes").labels().values()) == labels
@@ -149,6 +157,7 @@ def test_a_key_that_is_null_is_not_taken_from_the_base(configuration: Path) -> N
     [
         ({"a": [{"rows": [[48]]}]}, "grid.sets.a.0.rows.0: got 1 values, expected 2: H, L"),
         ({"a": [{"rows": [[48, 1], [48, 1]]}]}, "grid.sets.a.0: the row [48, 1] is already in grid.sets.a.0"),
+        ({"a": [{"rows": [[48, 1], ["48", 1]]}]}, "grid.sets.a.0: two runs of the grid have the name 'm_48_1'"),
         ({"a": [{"around": [48, 1], "vary": {"h": [96]}}]}, "vary: h: unknown column; the grid has: H, L"),
         ({"a": [{"around": [48, 1]}]}, "grid: sets.a.0: got around, expected exactly one of: `rows: [[16, 64]]`"),
         ({"a": [{"all": {"H": [48]}}]}, "grid.sets.a.0.all: L: the column is missing"),

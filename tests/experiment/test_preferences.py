@@ -104,3 +104,6 @@ def test_plans_that_do_not_fit_are_refused(configuration: Path, changes: dict[st
 def test_a_tokenizer_that_adds_a_space_before_every_line_may_encode_whole_documents(configuration: Path) -> None:
     own = EXPERIMENT["pretraining"] | {"initialise_from": None}
     project_with(configuration, tokenizer="demo_gpt_bert", pretraining=own).check("experiment", "mine")
+    spaced = {"corpus": "demo", "kind": "byte_bpe", "vocabulary_size": 500, "special_tokens": "roberta"}
+    spaced |= {"encoded_units": "documents", "add_prefix_space": True}
+    project_with(configuration, tokenizer=spaced, pretraining=own).check("experiment", "mine")

@@ -60,7 +60,9 @@ def test_members_of_an_ensemble_are_inputs_of_a_job_that_trains_nothing(configur
 def test_the_model_of_an_order_is_an_input_whose_words_count(configuration: Path) -> None:
     ordered = {"pretraining": {"order": {"by": "loss", "model": {"run": "ltg_bert", "seed": 42}}}}
     short = {"pretraining": {"order": {"by": "length"}}}
-    jobs = Jobs(add(configuration, ordered=ordered, short=short))
+    untrained = {"pretraining": {**ordered["pretraining"], "steps": 0}}
+    jobs = Jobs(add(configuration, ordered=ordered, short=short, untrained=untrained))
+    assert "order_model" not in jobs.call_at(address(jobs, "untrained")).arguments
     call = jobs.call_at(address(jobs, "ordered"))
     assert call.arguments["order_model"] == jobs.storage_path(readable_path("demo", "pretraining", "ltg_bert-s42"))
     kept = [json.loads(jobs.call_at(address(jobs, name)).settings)["order"] for name in ("ordered", "short")]
@@ -165,6 +167,10 @@ def test_a_teacher_in_a_folder_is_an_input_and_its_configuration_is_read_for_the
 
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "no teacher": ({"student": taught()}, "distillation.teachers: got no teachers, expected at least one teacher"),
+    "a second teacher without a name": (
+        {"student": taught({"run": "ltg_bert"}, {"seed": 42})},
+        "distillation.teachers[1]: got neither `run` nor `path`, expected one of these two keys",
+    ),
     "a circle": (
         {
             "one": taught({"run": "two"}),
