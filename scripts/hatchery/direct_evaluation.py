@@ -73,13 +73,13 @@ def evaluate(
     the path in config.yaml is used. Other `settings` are keys of the suite's file, such as `pairs_per_paradigm=100`;
     for a task, only `protocol` and `head_options` are allowed.
 
-    If `device` is None, a module is evaluated on the device of its parameters. A folder is then evaluated on a GPU, if
+    If `device` is None, a module is evaluated on the device of its parameters, and a folder is evaluated on a GPU, if
     there is one. `architecture` is only needed if neither the model nor the folder of its tokenizer determines the
     architecture.
 
-    Raises HatcheryError with one line. ConfigError is raised for wrong settings and for an unknown suite; it suggests
-    the most similar name of a suite. EvaluationError, which names file and line, is raised for wrong data. The errors
-    of `open_model` are also raised.
+    Raises ConfigError for wrong settings and for an unknown suite; the message suggests the suite with the most similar
+    name. Raises EvaluationError naming file and line for wrong data. Also raises the errors of `open_model`. Every
+    message is one line.
     """
     kind, name, asked, where = _suite_of(suite, data, settings)
     record = evaluations()[kind]
@@ -110,7 +110,8 @@ def reading(
     reader. `like` is the name of a file in config/reading_tables/, such as `meco_l1_eng`, whose values are defaults for
     `settings`. `settings` are keys of such a file: `response`, `item`, `position`, `word` and `participant` name
     columns, and `predictors`, `spillover` and `random_effects` describe the regressions. The result's `tables` contain
-    the surprisal of each word (`words.parquet`), log-likelihoods (`scores.csv`) and coefficients (`coefficients.csv`).
+    the surprisal of each word (`words.parquet`), and the regressions' log-likelihoods (`scores.csv`) and coefficients
+    (`coefficients.csv`).
 
     Raises the errors of `evaluate`.
     """
@@ -150,7 +151,8 @@ def surprisals(
 
 
 def _kept(opened: Pretrained | Checkpoints) -> AbstractContextManager[None]:
-    """Return a context that, when it ends, restores PyTorch's global settings and the state of the model.
+    """Return a context that, when it ends, restores PyTorch's global settings and random states, and the model's device
+    and training mode (see `kept_numerics`).
 
     Checkpoints of a training are opened one after the other; for them, only PyTorch's settings are restored.
     """
@@ -170,7 +172,7 @@ def _prepared(
 ) -> tuple[torch.device, EvaluationRuntime]:
     """Return the device and the runtime settings of an evaluation.
 
-    If `device` is None, a module is evaluated on the device of its parameters. Any other model is then evaluated on the
+    If `device` is None, a module is evaluated on the device of its parameters, and any other model is evaluated on the
     device that `auto` selects.
     """
     own = opened.network if isinstance(model, nn.Module) and not isinstance(opened, Checkpoints) else None
@@ -265,9 +267,11 @@ def _task(task: Variant, name: str, settings: Mapping[str, Any]) -> Mapping[str,
 
 
 def _here(project: Project, block: SuiteVariant | Variant | ReadingTableFile, data: Any) -> Any:
-    """Return the caller's data or, if `data` is None, the path of the data in config.yaml.
+    """Return the data of a suite, a task or a table of reading times: the caller's `data` or, if `data` is None, the
+    path in config.yaml.
 
-    None if config.yaml has no path for the data. Raises ConfigError if no file exists at the path.
+    `block` names the key in config.yaml under which the path is listed. Return None if config.yaml has no path for the
+    data. Raises ConfigError if no file exists at the path.
     """
     if data is not None:
         return data
@@ -285,11 +289,12 @@ def _here(project: Project, block: SuiteVariant | Variant | ReadingTableFile, da
 
 
 def stand_in(opened: Pretrained | Checkpoints) -> Manifest:
-    """Return a manifest that represents the opened model when rows of scores are made.
+    """Return a manifest of the opened model, in memory. The functions that convert scores to rows read the settings in
+    this manifest.
 
-    The settings in the manifest depend on the model. For a model of this project, they contain the model's objective,
-    if it is known. For an external model, they are the external model's settings. For checkpoints of a training, they
-    are empty.
+    The settings of a model with a Hatchery tokenizer contain the model's objective, if it is known. For a model with a
+    tokenizer of `transformers`, they are the settings with which the model was opened. For checkpoints of a training,
+    they are empty.
     """
     if isinstance(opened, Checkpoints):
         return Manifest(Path(opened.where), "pretrain", {}, {}, [], {}, "")

@@ -1,7 +1,7 @@
 """`hatchery.job`: settings and inputs of any job of the workflow, for a notebook or a debugger.
 
-Settings and inputs are computed by the record of the job's stage, as for a job that Snakemake starts. Paths are
-relative to the current folder, which must be the checkout.
+Settings and inputs are computed by the same code as for a job that Snakemake starts. Paths are relative to the current
+folder, which must be the checkout.
 """
 
 import json
@@ -62,8 +62,8 @@ class StageJob:
         """Run the job in this process, write the outputs into the folder `into`, and return the path of the first
         output.
 
-        The experiment's results are not changed. Raises the errors of the stage, such as ManifestError for a missing
-        input, or an error if the folder of a training contains files that are not from this training.
+        The experiment's results are not changed. Raises the errors of the job's stage, such as ManifestError for a
+        missing input.
         """
         folder, function = Path(into).resolve(), function_of(self.record.name)
         folder.mkdir(parents=True, exist_ok=True)

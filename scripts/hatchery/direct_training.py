@@ -1,8 +1,8 @@
 """`hatchery.train`: train a tokenizer and a language model on texts, without an experiment.
 
-The training runs the workflow's stages, whose settings classes check the settings. So the losses equal the losses of a
-workflow run with equal settings. Finished stages are reused, and an interrupted training continues from its last
-checkpoint.
+The training runs the same code as the workflow's stages, so its losses equal the losses of a workflow run with equal
+settings. Wrong settings raise the same errors. Finished stages are reused, and an interrupted training continues from
+its last checkpoint.
 """
 
 import json
@@ -79,7 +79,9 @@ class Training:
 
     @cached_property
     def model(self) -> AskedModel:
-        """The trained model, for queries such as filling gaps. A module of the caller is set to evaluation mode."""
+        """The trained model, for queries such as filling gaps. If the model is a user's module, the module is set to
+        evaluation mode.
+        """
         return AskedModel(open_model(*self.opened_as()))
 
     def opened_as(self, tokenizer: Any = None) -> tuple[Path | nn.Module, Any]:
@@ -181,10 +183,10 @@ def train(
 
 
 def _order_model(pretraining: PretrainingSettings) -> Path | None:
-    """Return the manifest of the model whose loss determines the order of the text; None if the order depends on no
-    model.
+    """Return the manifest of the model whose loss determines the order of the training text; None if the order depends
+    on no model.
 
-    Raises ConfigError for an order that only an experiment can use.
+    Raises ConfigError for the setting `order.words`, which only an experiment can use.
     """
     order = pretraining.order
     if order is not None and order.words is not ABSENT:
@@ -246,8 +248,9 @@ def _block(kind: str, value: Block, more: Mapping[str, Any], without: str = "") 
 
 
 def _settings(function: Callable[..., None], blocks: Any, **names: str) -> Mapping[str, Any]:
-    """Return the settings of a stage. `blocks` replaces the project from which the stage's record reads the
-    configuration.
+    """Return the settings of the stage whose function is `function`, as JSON values. `blocks` has the methods of
+    `Project` that return the sections of the configuration, such as `corpus`. `names` are the values of the job's
+    wildcards.
     """
     record = record_of(function)
     return json.loads(record.canonical_settings(blocks, **names))

@@ -45,11 +45,11 @@ _IN_A_GAP = "a"
 class HiddenStates:
     """Hidden states of all layers for one sentence.
 
-    `states` is float32 [L, T, D]: the embedding's output, then each layer's output. With the layer weighting
-    `weighted_output`, the last entry is the input of task heads: the weighted sum of all layers. For a user's module,
-    `states` are the tensors that its method `hidden_states` returns. `tokens` are the texts of the T tokens, special
-    tokens included. `attentions` float32 [layers, H, T, T] are the attention weights of the H heads, summing to 1 over
-    the last axis; None for models of `transformers` and for a user's module.
+    `states` is float32 [states, T, width] for a sentence of T tokens: the embedding's output, then each layer's output.
+    With the layer weighting `weighted_output`, the last entry is the input of task heads: the weighted sum of all
+    layers. For a user's module, `states` are the tensors that its method `hidden_states` returns. `tokens` are the
+    texts of the T tokens, special tokens included. `attentions` float32 [layers, H, T, T] are the attention weights of
+    the H heads, summing to 1 over the last axis; None for models of `transformers` and for a user's module.
     """
 
     tokens: tuple[str, ...]
@@ -193,8 +193,9 @@ class AskedModel:
 
     @cached_property
     def _alphabet(self) -> Alphabet:
-        """Return the alphabet of the vocabulary, cached because decoding a vocabulary takes longer than scoring a
-        sentence."""
+        """Return the characters that occur in the model's vocabulary. They are cached, because decoding a vocabulary
+        takes longer than scoring a sentence.
+        """
         return Alphabet(self._model)
 
     def _asked_as(self, scoring: str) -> HatcheryModel | ModuleModel | BaselineModel:

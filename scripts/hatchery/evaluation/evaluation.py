@@ -1,11 +1,11 @@
 """The record of one kind of evaluation (minimal pairs, perplexity, fine-tuning, ...): the class `Evaluation`.
 
-A kind has the name of its stage's result folder (`StoredByDigest.folder`). Its record contains the names of the suites
-or tasks on which an experiment evaluates a model, the conversion of a manifest to rows of `measurements.parquet`, and
-the title of its section in a summary. Planning, collecting and summaries read all records from `kinds.evaluations`;
-there is no other list of kinds.
+The name of a kind is the name of the folder with its results (`StoredByDigest.folder`). Its record contains the names
+of the suites or tasks on which an experiment evaluates a model, the conversion of a manifest to rows of
+`measurements.parquet`, and the title of its section in a summary. Planning, collecting and summaries read all records
+from `kinds.evaluations`; there is no other list of kinds.
 
-Rows built here do not identify the run. The stage that collects results adds the columns that do.
+Rows that a record returns lack the columns that identify the run; the stage that collects results adds these columns.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -49,8 +49,8 @@ class Evaluated:
     Four fields are functions that return a fact about a split; if the fact is unknown, they return None or an empty
     text. `unigram_loss` returns the loss of a unigram baseline in nats per token. `tokens_per_byte` returns the number
     of predicted tokens, divided by the number of bytes of their text. `n_bytes` returns the number of UTF-8 bytes of
-    the split's text; it is known only for an external model. `text` returns an identifier of the split's documents that
-    were read.
+    the split's text; it is known only for an external model. `text` returns an identifier of the documents that the
+    evaluation read from the split.
     """
 
     manifest: Manifest
@@ -64,8 +64,9 @@ class Evaluated:
     """Scores of a direct evaluation in memory; None if the scores are read from the manifest's files."""
 
     def records(self, name: str, schema: type[Read], key: Sequence[str] = (), may_be_empty: bool = False) -> list[Read]:
-        """Return the rows of the table `name`; the columns `key` identify a row. Raises the errors of
-        `read_records`."""
+        """Return the rows of the evaluation's table `name`, as objects of the class `schema`. The values in the columns
+        `key` identify a row. Raises the errors of `read_records`.
+        """
         if self.scores is None:
             return read_records(self.manifest.file(name), schema, key, may_be_empty)
         return [record(schema, row, name) for row in self.scores.frame(name).iter_rows(named=True)]
@@ -113,10 +114,11 @@ class Evaluation:
     """One kind of evaluation. The record of the kind's stage contains this object.
 
     `place` is the rank of the kind in tables and summaries. `asked` returns the names of the suites or tasks on which
-    an experiment evaluates one of its models, trained or imported (`ONCE` for a kind without names). `rows` returns
-    rows of `measurements.parquet`, `layers` returns rows of `layers.parquet`, and `together` post-processes all rows of
-    the kind in an experiment. A summary has a section for each suite of the kind, with `title` and `note`. `data`
-    describes the user's data for the kind, if any.
+    an experiment evaluates one of its models, trained or imported (`ONCE` for a kind without names). `rows` and
+    `layers` convert a finished evaluation to rows of `measurements.parquet` and of `layers.parquet`. `together`
+    receives all rows of `rows` in an experiment, and returns the rows to write, for example with unique task names. A
+    summary has a section for each suite of the kind, with `title` and `note`. `data` describes the user's data for the
+    kind, if any.
     """
 
     place: int
@@ -143,12 +145,14 @@ class Result(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The result's key among the inputs of a job; `of_key` parses the key."""
+        """The result as a text `KIND:RUN:NAME`, which names the result among the inputs of a job; `of_key` parses this
+        text.
+        """
         return ":".join(self)
 
     @classmethod
     def of_key(cls, key: str) -> "Result":
-        """Return the result whose key is `key`."""
+        """Parse `key`, a text `KIND:RUN:NAME`."""
         return cls(*key.split(":"))
 
     @property

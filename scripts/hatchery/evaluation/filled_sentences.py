@@ -115,8 +115,8 @@ SEED = 20_231_106
 
 
 def continued_sentence(model: AskedModel, sentence: str) -> FilledSentence:
-    """Return the first half of a sentence's words, the second half, and the model's two continuations of the first
-    half.
+    """Return the first half of a sentence's words, the second half, and two continuations of the first half by the
+    model: the most probable continuation, and a sampled continuation.
     """
     words = sentence.split()
     half = (len(words) + 1) // 2
@@ -128,8 +128,8 @@ def continued_sentence(model: AskedModel, sentence: str) -> FilledSentence:
 def translated_sentences(
     model: TranslationModel, tokenizer: Tokenizer, pretraining: Manifest, corpus: Manifest, number: int
 ) -> tuple[str, list[FilledSentence]]:
-    """Return the name of the split that `candidates` reads, and at most `number` of its sentence pairs with the model's
-    translations.
+    """Return the name of the split that `candidates` reads, and at most `number` sentence pairs of this split, each
+    with the model's translation of the source sentence.
 
     `model` is in evaluation mode, and `pretraining` is the manifest of its training. The search settings are those of
     the training. Raises EvaluationError for the manifest of another objective, and CorpusError for damaged shards.
@@ -162,7 +162,9 @@ GUESSES = 5
 
 
 def fill(pretraining: Path, corpus: Manifest, run: StageRun) -> None:
-    """Write the model's predictions to `sentences.json`; see the stage `fill_sentences`."""
+    """Write the model's continuations, filled gaps or translations of held-out sentences to `sentences.json`; see the
+    stage `fill_sentences`.
+    """
     trained = read_manifest(pretraining)
     if trained.settings.get("objective", {}).get("task") == "translation":
         network, tokenizer = load_pretrained(pretraining, translates=True)

@@ -306,8 +306,9 @@ def _with_library_tokenizer(module: nn.Module, tokenizer: Any, architecture: str
 
 
 def _example(folder: Path) -> str:
-    """Return the end of a message: an example of a folder, and the names of folders with a manifest next to `folder`.
-    With more than MOST_LISTED names, only the most similar name is given.
+    """Return the end of an error message about a folder without a model: an example of a folder with a model, and the
+    names of the folders with a manifest next to `folder`. With more than MOST_LISTED names, only the most similar name
+    is given.
     """
     names = sorted(path.parent.name for path in folder.parent.glob(f"*/{MANIFEST}"))
     listed = alternatives if 0 < len(names) <= MOST_LISTED else nearest

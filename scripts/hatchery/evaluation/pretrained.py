@@ -148,7 +148,7 @@ class ModelOfOthers:
 
     @property
     def use(self) -> Use:
-        """The kind of model (masked, causal or encoder-decoder), given by the architecture in the settings."""
+        """The kind of the model: masked, causal or encoder-decoder, as the settings state."""
         return Use((self.settings.architecture,))  # type: ignore[arg-type]
 
     def tokenizer(self, template: bool = False) -> BaselineTokenizer:

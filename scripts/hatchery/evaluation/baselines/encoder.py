@@ -88,7 +88,9 @@ class BaselineEncoder(Encoder):
 
     @property
     def has_residual_stream(self) -> bool:
-        """False: the positions of an external model's layer norms are unknown, so its states are read unchanged."""
+        """False: it is unknown if each layer of an external model adds its output to its input. Probes thus do not read
+        differences between layers.
+        """
         return False
 
     @property
@@ -322,8 +324,8 @@ class BaselineModel:
         return self._selected(input_ids, attention_mask, rows)[1]
 
     def _selected(self, input_ids: Tensor, attention_mask: Tensor, rows: Tensor, **more: Any) -> tuple[Any, Tensor]:
-        """Return the network's output for the inputs, and its logits [M, V] at `rows`. Raises ModelError for a network
-        that returns no logits for each token.
+        """Return the network's output for the inputs, and its logits [M, V] at the flat positions `rows`, int64 [M].
+        Raises ModelError for a network that returns no logits for each token.
         """
         selected = False
 

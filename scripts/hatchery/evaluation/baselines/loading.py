@@ -75,11 +75,12 @@ class BaselineTokenizer:
 
     @property
     def returns_types(self) -> bool:
-        """Return True if this tokenizer returns token types in addition to ids. This depends on the version of
-        `transformers`; the answer is for the version that BabyLM pins.
+        """Return True if this tokenizer returns token types in addition to ids, in the version of `transformers` that
+        BabyLM's pipeline pins.
 
-        If the tokenizer has a list of model inputs, this list must contain `token_type_ids`. Without a list, the
-        tokenizer's class must be the library's generic class.
+        If the tokenizer's configuration has a list `model_input_names`, the tokenizer returns token types if this list
+        contains `token_type_ids`. Without this list, the tokenizer returns token types if its class is the library's
+        generic class.
         """
         named = self._tokenizer.init_kwargs.get("model_input_names")
         has_no_class = type(self._tokenizer).__name__ in ("PreTrainedTokenizerFast", "TokenizersBackend")
@@ -185,8 +186,8 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
     Only special tokens that belong to the subword vocabulary, such as T5's `</s>`, are still encoded as special tokens.
     Raises ModelError for a folder that `transformers` cannot load, for a folder with an adapter, and for a folder whose
     index of weight files lists a file outside the folder. Raises ModelError for a model that needs code outside of
-    `transformers`, has another architecture, or lacks weights. Raises ModelError for a tokenizer that is not a fast
-    one, or that may return ids without an embedding.
+    `transformers`, that is not a language model of the kind `architecture`, or that lacks weights. Raises ModelError
+    for a tokenizer that is not a fast one, or that may return ids without an embedding.
     """
     # Import inside the function: the import takes seconds, and only external models need the library.
     import torch

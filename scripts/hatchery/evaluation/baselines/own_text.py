@@ -40,7 +40,9 @@ class OwnSpecialIds(SpecialIds):
 
 
 class OwnText:
-    """The non-empty documents of a split, as a `HeldOutText` without word starts."""
+    """The non-empty documents of a split, encoded by an external model, with the interface `HeldOutText`. The documents
+    do not mark the tokens that begin a word.
+    """
 
     n_special = 0
     """Number of ids at the start of the vocabulary that are reserved for special tokens: 0, because the special ids of
@@ -138,7 +140,7 @@ class Pieces:
         return len(self._documents)
 
     def places(self) -> np.ndarray:
-        """Return the position of each piece's first token in the split's token sequence, int64 [pieces]."""
+        """Return the position of each piece's first token in the concatenated tokens of the split, int64 [pieces]."""
         return first_tokens(self._text)[self._documents] + self._firsts
 
     def __getitem__(self, index: int) -> Segment:

@@ -1,4 +1,4 @@
-"""Minimal pairs in memory, converted to data frames in the layout that the readers of suites expect."""
+"""Minimal pairs in memory, converted to data frames with the columns that the readers of suites expect."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -80,7 +80,9 @@ class EvaluationResult:
 
 
 def frame_of_rows(rows: list[TidyRow]) -> pl.DataFrame:
-    """Return measured scores as a data frame with COLUMNS; the columns `low` and `high` are computed here."""
+    """Return measured scores as a data frame with the columns COLUMNS. The columns `low` and `high`, the bounds of a
+    score's 95 % interval, are computed from the row's `sampling_deviation`.
+    """
     cells = []
     for row in rows:
         value, deviation = row["value"], row.get("sampling_deviation")
@@ -92,10 +94,11 @@ def frame_of_rows(rows: list[TidyRow]) -> pl.DataFrame:
 
 
 def summary_of(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of averages, of held-out splits and of tasks, without the accuracies that count ties as correct.
-    If `rows` contains no row of these kinds, return all rows except the rows of words.
+    """Return the summary: the rows whose `level` is `average`, `split` or `task`, without the accuracies that count
+    ties as correct. If there are no such rows, return all rows except the rows of words.
 
-    For several fine-tuning runs, a row contains the mean over runs, with Student's 95 % interval of the mean.
+    If a score was measured in several fine-tuning runs, its row contains the mean over runs, with Student's 95 %
+    interval of the mean.
     """
     found = rows.filter(pl.col("level").is_in(IN_SUMMARY) & ~pl.col("metric").str.contains(TIES_CORRECT))
     if found.is_empty():

@@ -147,7 +147,8 @@ class Predicted(NamedTuple):
 # the next epoch.
 @torch.no_grad()
 def predict(model: TaskModel, data: EncodedData, device: torch.device, edition: Edition = 2023) -> Predicted:
-    """Return predictions and scores of all units. Raises NotFiniteError for a score that is not finite.
+    """Return predictions and scores of all units of `data` (a unit is an example, or a target in a sentence). Raises
+    NotFiniteError for a score that is not finite.
 
     If `edition` is 2025 or later, batches are those of BabyLM's pipeline: 64 items in file order. Since 2026, this
     pipeline pads texts at their start. The scores of a model with absolute positions then depend on the longest text of

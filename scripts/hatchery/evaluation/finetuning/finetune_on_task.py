@@ -131,9 +131,10 @@ def score(
 ) -> Scores:
     """Train and score a model for each seed and learning rate; `encoder`, on `device`, stays unchanged.
 
-    The tables are results.csv (metrics are fractions or correlations), predictions.parquet, breakdown.csv if the task
-    or a transfer task lists `facts`, and layer_weights.csv for probes. If `store` is set, finished runs are stored. A
-    stored run is trained again only if the job is forced. Raises the errors of `train_run`.
+    The tables are results.csv (metrics are fractions or correlations), predictions.parquet, breakdown.csv if the task,
+    or another task on which the model is scored, lists `facts`, and layer_weights.csv for probes. If `store` is set,
+    finished runs are stored. Stored runs are reused unless the user forces the job (`is_forced`). Raises the errors of
+    `train_run`.
     """
     started, facts = time.monotonic(), dict[str, Any](measures(task))
     planned = [(seed, rate) for seed in settings.protocol.seeds for rate in settings.protocol.learning_rates]
@@ -242,11 +243,12 @@ def train_run(
 
 
 def split(settings: FinetuneSettings, task: EncodedTask, seed: int) -> tuple[list[int], ScoredSet | None]:
-    """Return the positions of the training items, and the development data on which the best step is selected. If
-    `selection` is "last", there are no development data (None).
+    """Return the positions of the training items, and the development data on which the best step is selected.
 
-    If `selection` is "scored", the development data are all rows of the task's first scored set, including rows that
-    enter no metric (docs/papers/babylm-evaluation.md, "Official fine-tuning").
+    The protocol's setting `selection` determines the development data. If it is "held_out", they are training items
+    that are held out, drawn with `seed`. If it is "scored", they are all rows of the task's first scored set, including
+    rows that enter no metric (docs/papers/babylm-evaluation.md, "Official fine-tuning"). If it is "last", there are no
+    development data (None).
     """
     kept, protocol = list(range(len(task.groups))), settings.protocol
     if protocol.selection == "scored":

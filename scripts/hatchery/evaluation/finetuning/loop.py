@@ -45,8 +45,8 @@ HIGHEST_VALUE = 1.0
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """The number of optimiser steps before a model's state was copied, and the development value of this state, if
-    measured.
+    """The model state that a training selected: the number of optimiser steps that led to this state, and the selection
+    metric of this state on the development data (None if it was not measured).
     """
 
     best_step: int
@@ -126,7 +126,8 @@ def build_optimizer(model: TaskModel, protocol: ProtocolSettings, learning_rate:
 def named_by_role(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
     """Yield each parameter once, with the text `<name>.<role>`. The role is `norm`, `embedding` or empty.
 
-    The names of an external model's parameters do not show this role.
+    The role is determined from the class of the parameter's module, because the parameter names of external models do
+    not contain the role.
     """
     roles: dict[int, str] = {}
     for module in model.modules():
@@ -162,8 +163,9 @@ STEPS_BETWEEN_LOOKS_ON_GPU = 50
 
 @dataclass(frozen=True)
 class Development:
-    """Development data, and the function `value`, which computes the selection metric from the predictions for all
-    units of the data. Higher values are better."""
+    """Development data, and the function `value`, which computes the selection metric from the predictions for these
+    data. Higher values are better.
+    """
 
     data: EncodedData
     value: Callable[[Predicted], float]
@@ -233,8 +235,9 @@ def step_count(n_items: int, protocol: ProtocolSettings) -> int:
 
 
 class FiniteWatch:
-    """A check, computed on the device, that all values so far were finite. On a GPU, the result is read only every
-    STEPS_BETWEEN_LOOKS_ON_GPU steps."""
+    """A check, computed on the device, that all losses and gradient norms so far were finite. On a GPU, the result is
+    read only every STEPS_BETWEEN_LOOKS_ON_GPU steps.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self._all_finite = torch.ones((), dtype=torch.bool, device=device)
@@ -242,7 +245,9 @@ class FiniteWatch:
         self._unseen = 0
 
     def add(self, *values: Tensor) -> None:
-        """Add the values of one step. Raises NotFiniteError, possibly some steps late."""
+        """Add the loss and gradient norm of one step. If a value is not finite, NotFiniteError is raised, possibly some
+        steps later.
+        """
         for value in values:
             self._all_finite &= torch.isfinite(value).all()
         self._unseen += 1
@@ -250,7 +255,7 @@ class FiniteWatch:
             self.check()
 
     def check(self) -> None:
-        """Raise NotFiniteError if any value was not finite."""
+        """Raise NotFiniteError if a loss or gradient norm so far was not finite."""
         self._unseen = 0
         if not bool(self._all_finite):
             raise NotFiniteError("the loss or its gradient is not finite")

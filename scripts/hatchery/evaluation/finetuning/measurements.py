@@ -61,7 +61,7 @@ class _ScoredSet:
 
 @dataclass(frozen=True)
 class _Measured(Record):
-    """Measurements that the manifest lists for a scored set.
+    """Measurements of one scored set in the manifest of a fine-tuning job.
 
     `majority_accuracy` is the accuracy of the most frequent label, None for a task without classes; `scored` is the
     number of scored rows, None if the job did not record this number.
@@ -145,8 +145,8 @@ def _basis_of_set(manifest: Manifest, rows: str, scored: int | None) -> str:
 
 
 def _of_track(protocol: Any) -> str:
-    """Return the suffix that names BabyLM's track in the description of the rules; empty for a protocol without a
-    track.
+    """Return the text that follows the name of BabyLM's rules in a comparison basis: the track and, if the bugs of the
+    official trainer are reproduced, `with its slips`. Return an empty text for a protocol without a track.
     """
     if protocol.get("track") is None:
         return ""

@@ -1,5 +1,5 @@
-"""Results of single fine-tuning runs, stored for reuse. Their key is a digest of inputs and settings, without seed and
-learning rate.
+"""Results of single fine-tuning runs, stored for reuse. The name of their folder is a digest of inputs and settings,
+without seed and learning rate.
 
 A job may be repeated after an interruption, or with further seeds or learning rates. It then reuses stored results and
 trains only the missing runs. Each result is one file, which is renamed to its final name when it is complete. This name
@@ -75,7 +75,9 @@ class RunResult:
 
 
 class RunStore:
-    """The finished runs of a stage: `<checkpoints>/<identity>/run_<seed>_<learning rate>.<checksum>.npz`."""
+    """The finished runs of a stage, one file per run: `<checkpoints>/<identity>/run_<seed>_<learning
+    rate>.<checksum>.npz`. `identity` is the digest that `runs_identity` returns.
+    """
 
     def __init__(self, checkpoints: Path, identity: str) -> None:
         self.folder = checkpoints / identity
@@ -152,7 +154,7 @@ def _checksum(content: bytes) -> str:
 
 def _result(content: bytes, folder: str) -> RunResult | None:
     """Parse the content of a result file. Return None if the content cannot be parsed (another version of the code
-    wrote it), or if the file belongs to another folder.
+    wrote it), or if it names a folder other than `folder`.
     """
     try:
         with np.load(BytesIO(content), allow_pickle=False) as arrays:
@@ -203,7 +205,7 @@ PREDICTIONS_SCHEMA = pa.schema(
 
 
 def results_frame(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> pl.DataFrame:
-    """Return the table results.csv: one row per set, run and metric."""
+    """Return the table results.csv: one row per scored set, run and metric."""
     rows = [
         (
             *(scored.name, run.seed, run.learning_rate, metric, run.sets[scored.name].values[metric]),
@@ -219,8 +221,9 @@ def results_frame(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> pl.Da
 def breakdown_frame(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> pl.DataFrame:
     """Return the table breakdown.csv, without diverged runs.
 
-    The table contains the accuracy for each value of each field in a task's `facts` (such as the heuristic in HANS) and
-    each label. An empty label means rows of any label.
+    For each scored set and run, the table contains accuracies on the rows with each value of each field in the task's
+    `facts` (such as the heuristic in HANS): one accuracy over all these rows, with an empty label, and one for each
+    label.
     """
     rows = []
     for scored in sets:
@@ -261,7 +264,9 @@ def predictions_json(task: TaskSettings, answers: Predicted) -> str:
 
 
 def predictions_of(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> Parts:
-    """Return the table predictions.parquet: one row per set, run and unit, including units that are not scored."""
+    """Return the table predictions.parquet: one row per scored set, run and unit (a row of the set, or a target in a
+    sentence). Units that enter no metric are included.
+    """
     return Parts(PREDICTIONS_SCHEMA, lambda: (predictions_table(scored, run) for scored in sets for run in runs))
 
 

@@ -131,8 +131,10 @@ class LabelMapping:
     rule: TransferRule
 
     def apply(self, predicted: Predicted) -> Predicted:
-        """Return the predicted labels int64 [n] under `rule`, and the labels' scores float32 [n, labels]. The score of
-        a label is the sum of the probabilities of all classes that are mapped to this label."""
+        """Return the predicted labels of the other task, int64 [n], and the labels' scores, float32 [n, labels]. The
+        mapping's field `rule` determines the predicted label. The score of a label is the sum of the probabilities of
+        all classes that are mapped to this label.
+        """
         from scipy.special import softmax
 
         sums = softmax(predicted.scores.astype(np.float64), axis=1) @ self.membership
@@ -179,11 +181,12 @@ def label_mapping(task: TaskSettings, model_labels: Sequence[str]) -> LabelMappi
 
 @dataclass(frozen=True)
 class ScoredSet:
-    """One set of rows on which a model is scored.
+    """One set of rows on which a model is scored. A unit is a row or, for sentences with spans, a target in a sentence.
 
-    `is_scored` is bool [units]. `groups` are the names of the units' groups, whose rows are evaluated together. `facts`
-    are further texts for metrics. `groups` and `facts` have one entry per unit, and are empty for sentences with spans.
-    `label_names` are the labels of the set's task, empty for a task without named labels.
+    `is_scored`, bool [units], is True for the units that enter the metrics. `groups` are the names of groups, such as
+    questions, whose rows are evaluated together. `facts` are fields of the rows that metrics read, in addition to the
+    labels. `groups` and `facts` have one entry per unit, and are empty for sentences with spans. `label_names` are the
+    labels of the set's task, empty for a task without named labels.
     """
 
     name: str
@@ -197,7 +200,7 @@ class ScoredSet:
 
     @property
     def labels(self) -> np.ndarray:
-        """Labels of all units (examples or targets); see `EncodedData.labels`."""
+        """Labels of all units of the set (rows, or targets in sentences); see `EncodedData.labels`."""
         return self.data.labels
 
     def subset(self, items: Sequence[int]) -> "ScoredSet":
@@ -209,13 +212,15 @@ class ScoredSet:
         return replace(self, data=data, is_scored=self.is_scored[list(items)], groups=groups, facts=facts)
 
     def answers(self, predicted: Predicted) -> Predicted:
-        """Convert the model's predictions to labels of this set's task, and its scores to one score for each label of
-        this task."""
+        """Convert a model's predictions and scores to predicted labels and scores of labels of this set's task. Return
+        `predicted` unchanged if the set has no label mapping.
+        """
         return predicted if self.mapping is None else self.mapping.apply(predicted)
 
     def scored(self, answers: Predicted, all_rows: bool = False) -> Scored:
-        """Return labels, predictions and scores of the units that enter the metrics, or of all units if `all_rows` is
-        true."""
+        """Return labels, predictions and scores of the rows (or targets in sentences) that enter the metrics. If
+        `all_rows` is true, return those of all rows.
+        """
         chosen = np.flatnonzero(self.is_scored | all_rows)
         labels = self.labels[chosen]
         return Scored(
@@ -228,21 +233,25 @@ class ScoredSet:
         )
 
     def values(self, answers: Predicted) -> dict[str, float]:
-        """Return the values of the task's metrics on the scored units."""
+        """Return the values of the task's metrics, by name, on the rows (or targets in sentences) that enter the
+        metrics.
+        """
         scored = self.scored(answers)
         return {name: metric_called(name)(scored) for name in self.task.metrics}
 
     def failure(self, answers: Predicted) -> Failure:
-        """Return the kind of collapse of these predictions; an empty text if they are usable."""
+        """Return the kind of collapse of the predictions in `answers`; an empty text if they are usable."""
         return failure(self.scored(answers))
 
     def breakdown(self, answers: Predicted) -> list[FactAccuracy]:
-        """Return the accuracy by the values of the task's `facts`; empty for a task without `facts`."""
+        """Return the accuracy for each value of each field in the task's `facts`; empty for a task without `facts`."""
         return accuracy_by_fact(self.scored(answers), self.task.facts, self.label_names)
 
     @property
     def majority_accuracy(self) -> float | None:
-        """Return the accuracy of the most frequent label on the scored units; None for regression."""
+        """Return the accuracy of the most frequent label on the rows (or targets in sentences) that enter the metrics;
+        None for regression.
+        """
         labels = self.labels[self.is_scored]
         if labels.dtype.kind == "f":
             return None

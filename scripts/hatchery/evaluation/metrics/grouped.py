@@ -28,7 +28,9 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 @metric
 def question_exact_match(scored: Scored) -> float:
-    """Fraction of the groups in which all rows are predicted correctly: MultiRC's exact match."""
+    """Fraction of the groups of rows, such as MultiRC's questions, in which all rows are predicted correctly: MultiRC's
+    exact match.
+    """
     labels, predictions = classes(scored, "question_exact_match")
     right = (labels == predictions) & (labels >= 0)
     return float(np.mean([right[rows].all() for rows in _groups(scored, "question_exact_match")]))
@@ -48,7 +50,9 @@ def record_f1(scored: Scored) -> float:
 
 @metric
 def record_exact_match(scored: Scored) -> float:
-    """Fraction of the queries whose entity with the highest score is one of the answers after normalisation."""
+    """Fraction of the queries whose entity with the highest score equals one of the answers. Entity and answers are
+    normalised by `normalise_answer`.
+    """
     return _record(scored, exact_match, "record_exact_match")
 
 
@@ -110,7 +114,8 @@ UNCLEAN_PREFIXES = ("C-", "R-")
 
 @metric
 def micro_f1(scored: Scored) -> float:
-    """F1 over the pooled decisions about all targets and labels. With one class per target, it equals the accuracy.
+    """F1 over the yes-or-no decisions about all pairs of a target and a label. With one class per target, this F1
+    equals the accuracy.
 
     If the model knows none of a target's true labels, one label counts as missed, because dropping the target's labels
     would raise the F1. If the model knows at least one of the true labels, the target's unknown labels are not counted.
@@ -123,7 +128,8 @@ def micro_f1(scored: Scored) -> float:
 
 @metric
 def clean_micro_f1(scored: Scored) -> float:
-    """`micro_f1` without the decisions about labels that begin with C- or R-.
+    """`micro_f1` without the decisions about labels that begin with C- or R- (continued and reference arguments in
+    semantic role labelling).
 
     Raises EvaluationError if `scored` has no label names.
     """

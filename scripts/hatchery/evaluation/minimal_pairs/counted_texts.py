@@ -22,7 +22,8 @@ def right_texts(items: Sequence[Item], source: RawSource, suite: SuiteSettings) 
 
     For entity tracking, the server compares all rows whose correct option does not contain NOTHING. Some of these rows
     are not in `items`, because rows with NOTHING in a wrong option are not items. For EWoK, the collator (the
-    organisers' script that joins all predictions) compares a prediction, which is a whole text, with the bare target.
+    organisers' script that joins all predictions) compares a prediction, which consists of context and target, with the
+    target alone.
     """
     if suite.counted_by == "collator" and suite.format == "ewok":
         return [(item.paradigm, item.candidates[0].completion) for item in items]
@@ -35,9 +36,8 @@ def right_texts(items: Sequence[Item], source: RawSource, suite: SuiteSettings) 
 def counted_by_text(
     items: Sequence[Item], decisions: Sequence[Decision], rights: Sequence[tuple[str, str]], suite: SuiteSettings
 ) -> list[Decision]:
-    """Return the decisions with the organisers' credit: 1 if the preferred text equals the correct text with which the
-    organisers compare this text, else 0. The organisers compare the nth preferred text of a paradigm with the nth
-    correct text of this paradigm.
+    """Return the decisions with the credit that BabyLM's organisers give. They compare the nth preferred text of a
+    paradigm with the nth correct text of this paradigm. The credit is 1 if the two texts are equal, else 0.
 
     `rights` is the result of `right_texts`.
     """

@@ -1,4 +1,5 @@
-"""The preferred candidate of an item, the credit (0 to 1) if candidates are tied, and the resulting accuracies.
+"""Decisions on items, and the resulting accuracies. A decision is the preferred candidate and a credit from 0 to 1; the
+suite's rule for ties determines the credit of tied candidates.
 
 Sources: docs/papers/babylm-evaluation.md, "Ties", and docs/papers/babylm-2026.md, "Ties".
 """
@@ -133,12 +134,12 @@ def accuracy_table(
     By default, the accuracy of a paradigm or phenomenon is over all its pairs, and the suite has two rows, because
     papers average in two ways. On the same decisions, the two averages may differ by more than a percentage point.
     `<suite>` is the unweighted mean over paradigms (LTG-BERT, 67 paradigms). `<suite>_by_phenomenon` is the unweighted
-    mean over phenomena (BabyLM 2023 and ELC-BERT, 12 phenomena). `credits` are the credits of the items; by default a
-    tie has credit 0.
+    mean over phenomena (BabyLM 2023 and ELC-BERT, 12 phenomena). `credits` are the credits (0 to 1) of the decisions on
+    `pairs`, by default 1 for a correct decision and 0 for a wrong decision or a tie.
 
-    If `by_split` is true (entity tracking), the accuracy of a phenomenon is the mean over its paradigms, and both rows
-    of the suite contain the mean over phenomena. If `by_pair` is true, a third row of the suite, `<suite>_by_pair`,
-    weights all pairs equally (lm-evaluation-harness).
+    If `by_split` is true (entity tracking), the accuracy of a phenomenon is the mean over its paradigms, and the rows
+    `<suite>` and `<suite>_by_phenomenon` both contain the mean over phenomena. If `by_pair` is true, a third row of the
+    suite, `<suite>_by_pair`, weights all pairs equally (lm-evaluation-harness).
     """
     credits = [float(outcome == "correct") for outcome in outcomes] if credits is None else credits
     chances = [1 / len(pair.candidates) for pair in pairs]

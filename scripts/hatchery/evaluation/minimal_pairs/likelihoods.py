@@ -143,7 +143,7 @@ class TargetScores:
             self._answer()
 
     def finished(self) -> np.ndarray:
-        """Compute the remaining targets, and return all log-probabilities."""
+        """Compute the requested log-probabilities that are still missing, and return all log-probabilities."""
         if self._n_rows:
             self._answer()
         if self._found:
@@ -247,8 +247,8 @@ def token_pseudo_log_likelihoods(
     If several `temperatures` are given, the arrays are [N, temperatures].
 
     `sentences` are distinct and in ascending length. If `within_word` is true, the later subwords of the token's word
-    are masked as well. A batch holds at most `tokens_per_batch` tokens, but always at least one row; `on_tokens` is
-    called with the number of finished tokens, counting duplicate rows.
+    are masked as well. A batch holds at most `tokens_per_batch` tokens, but always at least one masked sentence.
+    `on_tokens` is called with the number of finished tokens, in which equal masked sentences are counted separately.
     """
     assert model.mask_id is not None, "a masked model has a mask token"
     lengths = np.array([sentence.scored for sentence in sentences], dtype=np.int64)

@@ -89,7 +89,8 @@ def _correlations(evaluated: Evaluated) -> list[TidyRow]:
 
 
 def basis_of_suite(evaluated: Evaluated, items: int) -> str:
-    """Return the comparison basis of a suite's accuracies: its items, the scoring method, the rules and the precision.
+    """Return the comparison basis of a suite's accuracies: its items, the scoring method, the rules for scored tokens
+    and ties, and the floating-point precision.
 
     As in papers, accuracies by the pseudo-log-likelihood of a masked model are comparable with accuracies by the
     log-likelihood of a causal model. Any other scoring method, such as `fused`, is comparable only with itself.

@@ -31,7 +31,9 @@ def models_are_kept() -> Iterator[None]:
 
 
 def opened_model(manifest: Path, device: torch.device, settings: ScoringSettings) -> SentenceModel:
-    """Return the model of a manifest, prepared for the rules of a suite. Raises the errors of `load_sentence_model`."""
+    """Return the model of a manifest, prepared for the scoring method in `settings` and for the special tokens that the
+    suite's rules require. Raises the errors of `load_sentence_model`.
+    """
     kept = _kept.get()
     key = (manifest, device.type, settings.scoring, settings.has_template, settings.track)
     if kept is not None and key in kept and compilation_in_use(kept[key]) == "off":

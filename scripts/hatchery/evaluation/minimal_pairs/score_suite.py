@@ -163,8 +163,9 @@ def evaluate(request: Request) -> Answer:
 
 @dataclass(frozen=True)
 class Suite:
-    """Items to score. `rights` are (paradigm, right text) pairs if `counted_by` is set (see
-    `counted_texts.right_texts`), else None."""
+    """The items of a suite. If the setting `counted_by` is set, `rights` are the (paradigm, correct text) pairs with
+    which BabyLM's organisers compare the preferred texts (see `counted_texts.right_texts`), else None.
+    """
 
     items: list[Item]
     rights: list[tuple[str, str]] | None = None

@@ -27,8 +27,9 @@ def required_architecture(scoring: str, kinds: Sequence[str]) -> Architecture:
     """Return the architecture (masked or causal) in which the method `scoring` scores a model that was trained for the
     uses `kinds`.
 
-    It is the first architecture of the method that is in `kinds`. If no architecture of the method is in `kinds`, or if
-    the method is "auto", it is causal if `kinds` begins with "causal", else masked.
+    WAYS lists the architectures that a method supports; the first of these architectures that is in `kinds` is
+    returned. If `kinds` contains no supported architecture, or if the method is "auto", causal is returned if `kinds`
+    begins with "causal", else masked.
     """
     for architecture in WAYS[scoring].architectures if scoring in WAYS else ():
         if architecture in kinds:

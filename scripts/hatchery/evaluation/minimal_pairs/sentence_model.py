@@ -150,8 +150,8 @@ class WithTokenizer:
         architecture: Architecture,
         predicted_before: int = 0,
     ) -> None:
-        """Use the model as `architecture`. A masked model predicts a masked token `predicted_before` positions before
-        the token's own position.
+        """Move the network to `device`, and use it as a masked or causal model, as `architecture` states. A masked
+        model predicts a masked token `predicted_before` positions before the token's own position.
         """
         self.network = network.to(device).eval()
         self.tokenizer = tokenizer
@@ -204,7 +204,9 @@ class HatcheryModel(WithTokenizer):
         architecture: Architecture | None = None,
         predicted_before: int = 0,
     ) -> None:
-        """Use the model as `architecture`; None means the use that the model was trained for."""
+        """Use the network as a masked or causal model, as `architecture` states; None means the use that the network
+        was trained for.
+        """
         own: Architecture = "causal" if network.causal else "masked"
         super().__init__(network, tokenizer, device, architecture or own, predicted_before)
 
@@ -226,12 +228,14 @@ class HatcheryModel(WithTokenizer):
         return self.network.output_layer[1]
 
     def features_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
-        """Return the inputs of the output matrix at the positions `rows`: float32 [M, D]."""
+        """Return the vectors that the output layer multiplies by the vocabulary matrix, at the flat positions `rows`:
+        float32 [M, D].
+        """
         return self.network.head.features(self._hidden_at(input_ids, rows))
 
     @property
     def shares_prefixes(self) -> bool:
-        """Return True if the model reads from left to right; the encoders of all families cache keys and values."""
+        """Return True if the model reads from left to right: every Hatchery encoder can then cache keys and values."""
         return self.architecture == "causal"
 
     def logits_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
@@ -241,8 +245,8 @@ class HatcheryModel(WithTokenizer):
         return self.network.logits_at(self._hidden_behind(prefixes, of, rest, rows))
 
     def features_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
-        """Return the inputs of the output matrix at the positions `rows`, float32 [M, D]; see
-        `SentenceModel.logits_behind`.
+        """Return the vectors that the output layer multiplies by the vocabulary matrix, at the positions `rows`:
+        float32 [M, D]. The arguments are those of `SentenceModel.logits_behind`.
         """
         return self.network.head.features(self._hidden_behind(prefixes, of, rest, rows))
 

@@ -81,8 +81,8 @@ class SharedBatch:
     members: tuple[int, ...]
 
     def places(self, columns: np.ndarray, text: np.ndarray) -> np.ndarray:
-        """Return the flat positions of column `columns[k]` of text `text[k]` in this batch; both arguments are int64
-        [K].
+        """Return the flat positions, in this batch, of token `columns[k]` of text `text[k]`; both arguments are int64
+        [K]. The index of a token counts the tokens of the prefix.
 
         Positions are counted over the tokens of all prefixes first, then over the tokens after the prefixes, text by
         text.

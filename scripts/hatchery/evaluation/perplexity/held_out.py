@@ -94,8 +94,8 @@ def encoded(model: OurModel | ModelOfUser, documents: Iterator[list[str]], split
 
 
 def _reading_markers(model: OurModel | ModelOfUser) -> Tokenizer:
-    """Return the model's tokenizer as used for corpora: markers of document structure in a text are special tokens. If
-    the model's folder has no tokenizer file, return the tokenizer unchanged.
+    """Return the model's tokenizer, changed to encode markers of document structure in a text as special tokens, as in
+    corpora. If the model's folder has no tokenizer file, return the tokenizer unchanged.
     """
     path = Path(model.where).with_name("tokenizer.json")
     if Path(model.where).is_dir():

@@ -94,7 +94,9 @@ def measure(
 
 @dataclass(frozen=True)
 class AskedForPerplexity:
-    """A language model, the objective that defines its prediction targets, and its location for messages."""
+    """A language model, the objective that defines the model's prediction targets, and the name of the model in
+    messages.
+    """
 
     model: SentenceModel
     objective: Objective

@@ -30,8 +30,8 @@ def perplexity_rows(evaluated: Evaluated) -> list[TidyRow]:
 
     An infinite value, such as a perplexity above the largest float64, becomes None, and `failed` names the reason. The
     split's other metrics keep their values. Bits per byte are computed only if the number of bytes of the predicted
-    text is known. If frequency.csv exists, rows for the log-probabilities of tokens by token frequency are added: bins
-    and slopes.
+    text is known. If frequency.csv exists, its rows are added: mean log-probabilities of tokens of similar frequency,
+    and slopes of the log-probability over the log-frequency.
     """
     found = list[TidyRow]()
     settings, bases = _trained_otherwise(evaluated), _bases(evaluated)
@@ -77,7 +77,7 @@ evaluation.
 
 def _bases(evaluated: Evaluated) -> Callable[[str, str], str]:
     """Return a function that maps a split and a metric to the comparison basis of this metric; the basis is empty if
-    the manifest lacks the stage's settings.
+    the evaluation's manifest lacks the settings of the stage `measure_perplexity`.
     """
     manifest, model = evaluated.manifest, evaluated.model
     if "masking" not in manifest.settings:
@@ -103,14 +103,17 @@ def _bases(evaluated: Evaluated) -> Callable[[str, str], str]:
 
 
 def _asked(manifest: Manifest) -> PerplexitySettings:
-    """Return the manifest's settings, which define the prediction targets of every split."""
+    """Return the settings in the manifest of a perplexity evaluation, which define the prediction targets of every
+    split. `splits` contains a placeholder.
+    """
     told = {"sequence_length": 128, **stage_body(manifest.settings), "splits": ["dev"]}
     return build(PerplexitySettings, told, str(manifest.path))
 
 
 def _trained_otherwise(evaluated: Evaluated) -> str:
-    """Return a description of the masks with which the model was trained, if their kind or their proportion of masked
-    tokens differs from the evaluation's common masks. Otherwise return an empty text.
+    """Return a description of the masks with which the model was trained, if the kind of these masks or the proportion
+    of masked tokens differs from the common masks, which the evaluation uses for all models. Otherwise return an empty
+    text.
     """
     settings, model = evaluated.manifest.settings, evaluated.model
     if settings.get("masking") != "common" or "objective" not in model.settings:

@@ -52,8 +52,8 @@ class Measured(Record):
 
     @classmethod
     def metrics(cls) -> dict[str, tuple[str, Metric]]:
-        """Return, by name of the measurement, the column that contains the measurement and its `Metric`, in the order
-        of columns.
+        """Return the metrics of the table: each metric's name with its column and its `Metric`, in the order of the
+        columns.
         """
         table: Any = cls
         marked = {column: markers_of(hint, Metric) for column, hint in hints_of(table).items()}
@@ -64,8 +64,8 @@ class Measured(Record):
         }
 
     def values(self) -> dict[str, float]:
-        """Return the row's measurements by name; fractions are converted to percent, and missing measurements are
-        omitted.
+        """Return the values of the row's metrics by the metrics' names; fractions are converted to percent, and missing
+        values are omitted.
         """
         found = {name: (getattr(self, column), metric) for name, (column, metric) in self.metrics().items()}
         return {
@@ -83,8 +83,8 @@ class SplitScore(Measured):
     tokens to which the model assigns the highest probability. `pseudo_perplexity` is None unless it is requested and
     the model predicts masked tokens.
 
-    If the objective has label weights of masked diffusion, the loss is the weighted sum of the tokens' losses, divided
-    by the number of maskable tokens, and `labelled_tokens` is this number.
+    Masked diffusion gives each labelled token a weight. Loss and accuracy are then weighted sums over the labelled
+    tokens, divided by the number of maskable tokens, and `labelled_tokens` is the number of maskable tokens.
     """
 
     split: str
@@ -112,12 +112,12 @@ class WordScore(Measured):
 
 @dataclass(frozen=True)
 class FrequencyRow(Record):
-    """One row of frequency.csv: the mean of a metric over the target tokens of a bin, or a slope over all target tokens
-    of a split.
+    """One row of frequency.csv: the mean of a metric over the target tokens in a bin (a range of token frequency), or
+    the slope of a log-probability over the log-frequency for all target tokens of a split.
 
-    `tokens` is the number of these target tokens. `lowest` is the lower end of the bin in nats (log-frequency), or None
-    for a slope. `standard_error` is the standard error over tokens. It is None for a mean over a single token, and for
-    a slope over fewer than three tokens.
+    `tokens` is the number of these target tokens. `lowest` is the lower end of the bin, as the natural logarithm of the
+    frequency, or None for a slope. `standard_error` is the standard error over tokens. It is None for a mean over a
+    single token, and for a slope over fewer than three tokens.
     """
 
     split: str
@@ -129,14 +129,14 @@ class FrequencyRow(Record):
 
     @property
     def task(self) -> str:
-        """Return the task name in tables. A slope has the name of the split. For the bin of `dev` that begins at -7.5
-        nats, the name is `dev_from_-7.5`.
+        """Return the row's task name in tables. A slope has the name of the split. For a bin, the name also contains
+        the lower end of the bin's range of log-frequency, such as `dev_from_-7.5` for a bin of `dev`.
         """
         return self.split if self.lowest is None else f"{self.split}{_BIN}{self.lowest:g}"
 
 
 def split_of_bin(task: str) -> str:
-    """Return the name of the split to which a bin belongs; `task` is the task name of the bin (see
+    """Return the name of the split in `task`, the task name of a frequency bin: `dev` for `dev_from_-7.5` (see
     `FrequencyRow.task`).
     """
     return task.partition(_BIN)[0]

@@ -1,11 +1,11 @@
 """Held-out sequences, and a model's loss, perplexity, accuracy and pseudo-perplexity on these sequences.
 
 Sequences depend only on the token shards, the settings and the objective that defines the targets
-(`trained_objective.asked_objective`). With common masks (equal for all models with the same tokenizer), no model is
-scored on padding (docs/papers/reduced-vocabulary.md, "Padding"). Models that are trained without masks predict every
-token: a causal model predicts the tokens of the split, and a translation model predicts the tokens of the target texts.
-Cross-entropies are computed in float32, and summed in float64 over all labelled tokens of the split. The result is the
-mean per token, not a mean of batch means.
+(`trained_objective.asked_objective`). Common masks are equal for all models with the same tokenizer. They contain no
+padding, even for models that were trained to predict padding (docs/papers/reduced-vocabulary.md, "Padding"). Models
+that are trained without masks predict every token: a causal model predicts the tokens of the split, and a translation
+model predicts the tokens of the target texts. Cross-entropies are computed in float32, and summed in float64 over all
+labelled tokens of the split. The result is the mean per token, not a mean of batch means.
 
 Pseudo-perplexity is exp of minus the mean pseudo-log-likelihood per token, over sentences drawn from a split (Salazar
 et al. 2020). Pseudo-log-likelihoods are computed as for minimal pairs. They do not depend on random masks, but cost one
@@ -106,7 +106,9 @@ def held_out_examples(shards: HeldOutText, settings: PerplexitySettings, objecti
 
 
 def chosen_sequences(examples: Sized, settings: PerplexitySettings) -> np.ndarray:
-    """Return the indices of the sequences to score, int64, ascending and distinct."""
+    """Return the indices of the sequences to score, int64, ascending and distinct: `settings.sequences` indices drawn
+    with `settings.seed`, or all indices if `settings.sequences` is None.
+    """
     return np.sort(epoch_permutation(settings.seed, 0, len(examples))[: settings.sequences])
 
 
@@ -175,8 +177,8 @@ class FrequencyTally:
     docs/papers/natural-bias.md, "Frequency". The variable x is the logarithm of a vocabulary entry's fraction of the
     targets in the training text. One is added to every count, so that all logarithms are finite. The variable v is the
     log-probability of a target token under the model, or under the model without its output bias. Each slope is that of
-    a least-squares regression of v on x over tokens. All bins have equal width and begin at integer multiples of the
-    width, so all models and seeds have the same bins.
+    a least-squares regression of v on x over tokens. Means are computed over bins, which are ranges of x. The bins have
+    equal width and begin at integer multiples of the width, so all models and seeds have the same bins.
     """
 
     def __init__(self, target_counts: np.ndarray) -> None:
@@ -201,8 +203,8 @@ class FrequencyTally:
                 self._sums[name][power - 1] += np.bincount(types, weights=values**power, minlength=size)
 
     def rows(self, split: str, bin_nats: float) -> Iterator[FrequencyRow]:
-        """Yield a row for each slope, then rows for each non-empty bin of width `bin_nats`, from rare to frequent
-        tokens.
+        """Yield a row for each slope of log-probability over log-frequency, then rows of means for each non-empty bin.
+        A bin is a range of log-frequency of width `bin_nats`; bins are sorted from rare to frequent tokens.
         """
         for metric, slope in SLOPES.items():
             if (line := self._slope(*self._sums[metric])) is not None:
@@ -220,7 +222,8 @@ class FrequencyTally:
                 )
 
     def _slope(self, values: np.ndarray, squares: np.ndarray) -> tuple[float, float | None] | None:
-        """Return the regression slope over tokens and its standard error, or None if all tokens are equally frequent.
+        """Return the slope of the regression of the target tokens' log-probabilities on their log-frequencies, and the
+        slope's standard error. Return None if all tokens are equally frequent.
 
         `values` and `squares` are the sums of the log-probabilities, and of their squares, by vocabulary entry.
         """
@@ -262,7 +265,8 @@ def score_batches(
     if the model's logits are not finite.
 
     If no token has a label, `labelled_tokens` is 0, and loss, perplexity and accuracy are NaN. If labels have weights,
-    the sums are weighted and divided by the number of maskable tokens. All labelled tokens are added to `tally`.
+    loss and accuracy are weighted sums over the labelled tokens, divided by the number of maskable tokens. All labelled
+    tokens are added to `tally`.
     """
     bias = model.output_bias
     sequences = labelled = 0

@@ -127,8 +127,8 @@ class EncodedSpans:
         return flat_ranges(self.unit_starts[items], np.diff(self.unit_starts)[items])
 
     def batch(self, items: np.ndarray) -> Batch:
-        """Return a batch of sentences with all their targets, padded to the longest sentence. `widest` is the length of
-        the longest span in the batch.
+        """Return a batch of sentences with all their targets, padded to the longest sentence. The input `widest` is the
+        number of tokens of the longest span in the batch.
         """
         items = np.asarray(items, dtype=np.int64)
         ids, mask = self.sequences.padded(self.sequence_of[items])

@@ -68,8 +68,8 @@ class FrozenLayers:
 
     @torch.no_grad()
     def compute(self, sequences: TokenSequences, inside: np.ndarray, group: np.ndarray) -> Tensor:
-        """Return the vectors of all layers, float32 [L, N, D], for the N tokens in spans of the sequences with the
-        indices `group`, in the order of `group`.
+        """Return the vectors of all layers, float32 [layers, N, width], for the N tokens in spans of the sequences with
+        the indices `group`, in the order of `group`.
 
         `inside` is a bool for each token of `sequences`: True for the tokens in spans.
         """
@@ -84,8 +84,8 @@ class FrozenLayers:
 
 @dataclass(frozen=True)
 class _Kept:
-    """The cached vectors. The vectors of sequence s begin at `places[s]`, which is NOT_KEPT if the sequence is not
-    cached.
+    """The cached layer vectors of the tokens in spans. The vectors of sequence s begin at the index `places[s]`, which
+    is NOT_KEPT if the sequence is not cached.
 
     `inside` has an entry for each token of all sequences: True for tokens in spans. `before` contains, for each token,
     the number of earlier tokens that are in spans. `sizes` contains, for each sequence, the number of its tokens that
@@ -101,8 +101,8 @@ class _Kept:
 
 @dataclass(frozen=True)
 class LayeredSpans:
-    """Encoded sentences with targets, whose batches contain layer vectors; subsets share the cache. See
-    `FrozenLayers.wrap`.
+    """Encoded sentences with targets, whose batches contain the encoder's layer vectors instead of token ids. Subsets
+    share the cached vectors. See `FrozenLayers.wrap`.
     """
 
     data: EncodedSpans
@@ -111,8 +111,8 @@ class LayeredSpans:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Return the number of tokens of each encoded sentence. These lengths do not depend on the cache, so batches
-        contain the same sentences with and without the cache.
+        """Return the number of tokens of each encoded sentence. These lengths do not depend on the cached layer
+        vectors, so batches contain the same sentences with and without cached vectors.
         """
         return self.data.lengths
 
@@ -123,7 +123,7 @@ class LayeredSpans:
 
     @property
     def labels(self) -> np.ndarray:
-        """Labels of all targets."""
+        """Labels of all units, that is, of the targets of all sentences."""
         return self.data.labels
 
     @property
@@ -133,13 +133,13 @@ class LayeredSpans:
 
     @property
     def share_kept(self) -> float:
-        """Return the fraction of the tokens in spans whose vectors are cached."""
+        """Return the fraction of the tokens in spans whose layer vectors are cached."""
         return self.kept.vectors.shape[1] / max(1, int(self.kept.sizes.sum()))
 
     def batch(self, items: np.ndarray) -> Batch:
-        """Return the batch of the U units of `items`. `layers` [L, 1, N, D], on the device, are the vectors of the N
-        tokens inside spans. `spans` int64 [U, S, 2] are start and end of the S spans of each unit, as positions among
-        these N tokens.
+        """Return the batch of the U units (targets) of the sentences `items`. `layers` [layers, 1, N, width], on the
+        device, are the layer vectors of the N tokens inside spans. `spans` int64 [U, S, 2] are start and end of the S
+        spans of each unit, as positions among these N tokens.
         """
         items = np.asarray(items, dtype=np.int64)
         kept, starts = self.kept, self.data.sequences.starts
@@ -164,12 +164,12 @@ class LayeredSpans:
         return Batch(inputs, torch.from_numpy(self.data.labels[units]), units)
 
     def subset(self, items: Sequence[int]) -> "LayeredSpans":
-        """Return the sentences with the indices `items`, in this order; no vectors are computed again."""
+        """Return the sentences with the indices `items`, in this order; the subset shares the cached layer vectors."""
         return LayeredSpans(self.data.subset(items), self.source, self.kept)
 
     def _layers(self, sequences: np.ndarray) -> Tensor:
-        """Return the vectors of all layers [L, N, D] for the N tokens in spans of distinct sequences, in the order of
-        the sequences.
+        """Return the vectors of all layers, [layers, N, width], for the N tokens in spans of distinct sequences, in the
+        order of the sequences.
         """
         kept, sizes = self.kept, self.kept.sizes[sequences]
         in_memory = kept.places[sequences] != NOT_KEPT

@@ -3,7 +3,8 @@
 For a causal model, a text begins with the model's start token, and each token is predicted from all earlier tokens of
 the text. If the text is longer than the model's maximum input, each token is predicted from a window of the latest
 tokens before it. The window moves word by word, so that each word has the longest context that the model can read. If a
-causal model has no start token, the first token of a text has no probability and adds 0 to the surprisal.
+causal model has no start token, the first token of a text has no probability and adds 0 to the surprisal of the first
+word.
 """
 
 import copy

@@ -47,7 +47,8 @@ def drop_sentence_ends(words: pl.DataFrame) -> pl.DataFrame:
 
 
 def regression_frame(table: ReadTable, words: pl.DataFrame, settings: ReadingTableSettings) -> pl.DataFrame:
-    """Return a row for each reading time of an included word that has enough previous words, in the order of the table.
+    """Return a row for each reading time of an included word that has enough previous words, in the order of the rows
+    of `table`.
 
     The columns are `item`, `position`, `participant` (if the table has readers), the responses, the predictors, and the
     predictors of previous words (`column_of`). Predictors are not scaled. Responses below `lowest` or above `highest`

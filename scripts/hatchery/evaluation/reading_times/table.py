@@ -71,8 +71,9 @@ def read_table(source: RawSource, settings: ReadingTableSettings, most: MostRows
     """Return a table of reading times. `most` returns the number of rows to read from a file, None for all rows.
 
     Two kinds of rows are omitted and counted: rows without a word or a position, and rows whose word differs from the
-    word of the text. Raises EvaluationError naming file and line for a missing column, a missing item or participant,
-    and a text in a column of numbers. If all rows are read, also raises EvaluationError naming the file for a table in
+    word of the text at the row's position. (The text is the table `settings.texts` or, without it, the first row of
+    each position.) Raises EvaluationError naming file and line for a missing column, a missing item or participant, and
+    a text in a column of numbers. If all rows are read, also raises EvaluationError naming the file for a table in
     which no row has a word and a position.
     """
     name = source.one_name(settings.files)
@@ -158,7 +159,7 @@ def _texts(
     source: RawSource, settings: ReadingTableSettings, most: MostRows
 ) -> dict[str, dict[float, tuple[str, str | None]]]:
     """Return the words of the table `texts`, each with the name of its sentence (None if unknown), by item and
-    position. If a position has several rows, the first row counts.
+    position. If several rows have the same position, the word of the first row is returned.
     """
     assert settings.texts is not None
     words_by_item: dict[str, dict[float, tuple[str, str | None]]] = {}
