@@ -17,11 +17,11 @@ from hatchery.sanitize import visible
 
 
 def read_given(word: str) -> dict[str, Any]:
-    """Return the arguments of a stage from `word`, which is a JSON object or the path of a JSON file.
+    """Return the arguments of a stage from `word`, which is a JSON object or the path of a file with a JSON object.
 
-    The file may be a job's specification (`job_spec`). Then the inputs in its key `arguments` are merged with the other
-    arguments, and the digest in the file's name must match the content. Raises ConfigError if the file is missing, was
-    altered, or contains no JSON object.
+    If the object has a key `arguments`, as in a job's specification (`job_spec`), the result contains the keys of the
+    object `arguments` instead of this key. If the file has the name of a specification, its content must match the
+    digest in the name. Raises ConfigError if the file is missing, was altered, or contains no JSON object.
     """
     inline = word.lstrip().startswith("{")
     where = "the command line" if inline else word
@@ -44,7 +44,9 @@ def read_given(word: str) -> dict[str, Any]:
 
 
 def run_command(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> NoReturn:
-    """Parse the arguments of the command line, call `main` with them, and exit as `leave_after` does."""
+    """Parse the arguments of the command line, call `main` with them, and exit. `leave_after` describes the exit
+    status.
+    """
     leave_after(lambda: main(parser.parse_args()))
 
 

@@ -105,8 +105,8 @@ def _pairs(consumers: int) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class PretrainedRun:
-    """The row of a pretraining in the table `RUNS`, and its rows in `CURVES` and `LAYERS`, without the columns that
-    name the run.
+    """A pretraining in the tidy tables: its row in `RUNS`, and its rows in `CURVES` and `LAYERS`. The rows lack the
+    columns that identify the run, such as `experiment` and `run`.
     """
 
     facts: TidyRow
@@ -121,8 +121,8 @@ class PretrainedRun:
 
 
 def pretrained_run(manifest: Manifest) -> PretrainedRun:
-    """Return the run that a manifest describes. Raises EvaluationError for an invalid file, and ManifestError for an
-    altered file.
+    """Return the rows of the pretraining whose manifest is given. Raises EvaluationError for an invalid output of the
+    pretraining, and ManifestError for an altered output.
     """
     rows = metric_rows(manifest)
     settings, measures = pretrain_settings(manifest.settings), manifest.measures
@@ -186,7 +186,7 @@ def pretrained_run(manifest: Manifest) -> PretrainedRun:
 
 
 def imported_run(manifest: Manifest) -> TidyRow:
-    """Return the row of `RUNS` of an external model. The row contains the model's sizes, but no columns about its
+    """Return an external model's row in the table `RUNS`. The row contains the model's sizes, but no columns about its
     training.
     """
     measured = {name: manifest.measures[name] for name in RUNS.names if name in manifest.measures}
@@ -227,8 +227,8 @@ def _sequences(plan: StepPlan, steps: int) -> dict[str, int | None]:
 
 
 def _teachers(measures: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the teachers' configurations from the manifest's `measures`, without vocabulary size and sentence-pair
-    head.
+    """Return the configurations of the teachers (distillation) that `measures` of the manifest lists. The
+    configurations lack `vocab_size` and `sentence_pair_head`.
     """
     excluded = ("vocab_size", "sentence_pair_head")
     return [{key: one[key] for key in one if key not in excluded} for one in measures.get("teachers", ())]
@@ -237,10 +237,10 @@ def _teachers(measures: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _flops_after(
     plan: StepPlan, model: Mapping[str, Any], config: ModelConfig, teachers: Sequence[Mapping[str, Any]]
 ) -> Callable[[int], float]:
-    """Return a function that maps a number of steps to the training FLOPs of these steps, counted from the first step.
+    """Return a function that returns the training FLOPs of the first n steps, given n.
 
-    FLOPs include forward and backward passes of the model and forward passes of the teachers. Every sequence counts
-    with its maximum length.
+    FLOPs include forward and backward passes of the model and forward passes of the teachers. Every sequence counts as
+    if it had the maximum sequence length of its step.
     """
 
     @cache

@@ -1,7 +1,8 @@
 """Learning curves that authors published, with the sizes of their models, for comparison in scaling studies.
 
-The file `config/published/curves/<paper>.csv` contains the losses, and `<paper>_runs.csv` next to it the models.
-Numbers of parameters and FLOPs are computed; tests compare them with numbers that the authors logged.
+The file `config/published/curves/<paper>.csv` contains the losses, and the file `<paper>_runs.csv` next to it contains
+the sizes of the models. Numbers of parameters and FLOPs are computed; tests compare them with numbers that the authors
+logged.
 
 So far there are 42 runs of January 2023, from the history of the reduced-vocabulary study's repository. Their losses
 include padding (docs/papers/reduced-vocabulary.md, "Logged runs" and "Padding").
@@ -35,8 +36,8 @@ _ROW = re.compile(r"rv_(\d+)_(\d+)_(\d+)_(\d+)_(\d+)(_\w+)?")
 
 
 def shape_of(row: str) -> Shape:
-    """Return the model sizes that the name of a published row contains. Raises EvaluationError if the name contains no
-    sizes.
+    """Return the sizes of a model (E, H, I, L, A) from its name in the tables of published values, such as
+    `rv_256_64_1024_8_8`. Raises EvaluationError if the name contains no sizes.
     """
     found = _ROW.fullmatch(row)
     if found is None:
@@ -48,7 +49,7 @@ def shape_of(row: str) -> Shape:
 
 
 def shape_row(shape: Sequence[int]) -> str:
-    """Return the name of a model's row in the tables of published values, given the model's sizes."""
+    """Return the name of a model in the tables of published values, such as `rv_256_64_1024_8_8`, given its sizes."""
     return "_".join(["rv", *map(str, shape)])
 
 
@@ -123,7 +124,8 @@ class PublishedRun:
 
 
 def read_published_curves(path: str | Path) -> list[PublishedRun]:
-    """Read the runs of a paper, in the order of its table of models.
+    """Read the runs of a paper from its table of losses, `path`, and from the table `<paper>_runs.csv` next to it. The
+    runs are in the order of `<paper>_runs.csv`.
 
     Raises EvaluationError, naming file and line, for a malformed table, a run without losses, or losses without a run.
     """

@@ -1,9 +1,9 @@
-"""All printed numbers of the papers' models, and the numbers with which an experiment is compared.
+"""Numbers that papers print for their models, and the comparison of an experiment with these numbers.
 
-The file `config/published/values/<paper>.csv` contains each printed number of a paper once, in our units. If
-`summary.csv` has an equivalent row, suite, task and metric have the same names in both files
-(docs/papers/babylm-evaluation.md, "Doubtful printed numbers"). Numbers that are not comparable with ours are marked,
-with a reason.
+The file `config/published/values/<paper>.csv` contains each printed number of a paper once, converted to the unit that
+Hatchery uses for its metric. A number has the suite, task and metric of the comparable row of an experiment's
+`summary.csv`, if there is such a row (docs/papers/babylm-evaluation.md, "Doubtful printed numbers"). Numbers that are
+not comparable with ours are marked, with a reason.
 
 Our number agrees with a published number if they differ by at most two combined standard deviations or, if no deviation
 is known, by at most half a point (`judge`).
@@ -134,8 +134,8 @@ Key = tuple[str, str, str, str]
 
 
 def read_numbers(path: str | Path) -> list[PublishedNumber]:
-    """Read the published numbers of one paper, in the order of the table `path`. The file of the table has the name of
-    the paper.
+    """Read the published numbers of one paper from the table `path`, in the order of its rows. The table's file is
+    named `<paper>.csv`.
 
     Raises EvaluationError, naming file and line, if a column is missing, a number is repeated, a paper or kind of
     spread is unknown, or a number is not comparable but has no reason.
@@ -147,10 +147,11 @@ def read_numbers(path: str | Path) -> list[PublishedNumber]:
 
 
 def chosen_values(published: PublishedChoices, tables: Sequence[Path], flag: str) -> dict[Key, PublishedValue]:
-    """Return the published values of all our models that replicate published models, read from the papers' `tables`.
+    """Return the published values that our models replicate according to `published`, by (our model, suite, task,
+    metric). The values are read from `tables`, which has one file per paper.
 
-    In messages, `flag` names the argument with the tables. Raises ConfigError if `tables` and `published` name
-    different papers, EvaluationError for an invalid table.
+    In messages, `flag` names the argument `tables`. Raises ConfigError if `tables` and `published` name different
+    papers, and for an unknown track or published row. Raises EvaluationError for an invalid table.
     """
     choices, given = published_choices(published), {table.stem: table for table in tables}
     if {choice.paper for choice in choices} != set(given):
@@ -197,8 +198,9 @@ def for_experiment(
 
 
 def check_choice(numbers: Iterable[PublishedNumber], track: str, rows: Mapping[str, str]) -> None:
-    """Raise ConfigError if the track or a published row is unknown. Each line of the error suggests the nearest
-    name."""
+    """Raise ConfigError if `track` is not a track of the paper, or if a published row (a value of `rows`) is not among
+    the rows of `numbers`. Each line of the error suggests the nearest name.
+    """
     known = list(numbers)
     tracks = {number.track for number in known if number.track} or {""}
     # Check the track first. Otherwise every row of an unknown track would be reported as an unknown row.

@@ -1,8 +1,9 @@
-"""Functions that read the tidy tables for views. `tidy_tables` defines the columns.
+"""Functions that read the tidy tables of an experiment for figures, tables and pages. `tidy_tables` defines the
+columns.
 
-The contribution of a layer to a probe is the probe's softmax weight of this layer, in percent, as in LTG-BERT, Appendix
-C and Table 5 (docs/papers/ltg-bert.md, "Edge probing"). If a task has two spans, the weights of both spans are
-averaged.
+A probe reads a weighted sum of the model's layers. The contribution of a layer is its softmax weight in this sum, in
+percent, as in LTG-BERT, Appendix C and Table 5 (docs/papers/ltg-bert.md, "Edge probing"). If a task has two spans, the
+weights of both spans are averaged.
 """
 
 import math
@@ -33,11 +34,12 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class LayerWeights:
-    """Layer weights, multiplied by n, by (n, i): n is the number of the consuming layer, counted from 1, and i is the
-    number of the producing layer, counted from 0 (the embedding).
+    """The weights with which the layers of a model read the outputs of earlier layers. `scaled` maps (n, i) to n times
+    the weight. Here n is the number of the reading layer, counted from 1, and i is the number of the layer that is
+    read, counted from 0 (the embedding).
 
     `plain` is true for models without layer weighting: every layer reads the sum of all earlier outputs, each with
-    weight 1. The consuming layer `layers` + 1 is the input of the heads.
+    weight 1. The reading layer `layers` + 1 is the input of the heads.
     """
 
     layers: int
@@ -103,7 +105,8 @@ def read_measurements(
     kind: str | None = None,
     levels: Collection[Level] | None = None,
 ) -> pl.DataFrame:
-    """Read the measurements of `runs`, in the order of the table; `kind` and `levels` restrict the rows.
+    """Read the rows of `runs` from the table of measurements at `path`, in the order of the table. If `kind` or
+    `levels` is given, only rows of this kind of evaluation, or of these levels, are read.
 
     Raises ManifestError for an altered table.
     """
@@ -152,7 +155,8 @@ def read_layer_weights(path: str | Path, runs: Sequence[SeededRun]) -> dict[str,
 
 
 def read_layer_contributions(path: str | Path, runs: Sequence[SeededRun]) -> list[LayerContribution]:
-    """Read the contributions of layers to probes for each model and task, in the order of the table.
+    """Read the layer contributions of each model and probing task from the table of layers at `path`, in the order of
+    the table.
 
     Raises ManifestError for an altered table, EvaluationError if seeds of a model have different numbers of layers.
     """

@@ -166,8 +166,9 @@ def bootstrap_interval(
     """Return the bootstrap interval of a quantity of points. Each group contains the indices of points that are always
     drawn together.
 
-    In each draw, `len(groups)` groups are drawn with replacement. A draw is ignored if `quantity` raises
-    EvaluationError. Return None if too many draws are ignored (LEAST_SHARE), or if there is only one group.
+    In each draw, `len(groups)` groups are drawn with replacement. The quantity is undefined in a draw if `quantity`
+    raises EvaluationError. Return None if the quantity is undefined in at least half of the draws, or if there is only
+    one group.
     """
     if len(groups) < 2:
         return None
@@ -217,11 +218,12 @@ class Laws:
 
 
 def scaling_laws(points: Sequence[ScalingPoint], settings: PowerLawsSettings) -> Laws:
-    """Return the compute-optimal points among `points`, their laws and their break point.
+    """Return the compute-optimal points (the point with the lowest loss in each bin of FLOPs), their power laws and
+    their break point.
 
-    The law of FLOPs is fitted in every region, and all three laws (FLOPs, tokens, parameters) over all compute-optimal
-    points. For the intervals, models are resampled with all their points; each draw has its own compute-optimal points
-    in the same bins.
+    The loss against FLOPs is fitted in every region and over all compute-optimal points. The loss against tokens or
+    parameters is only fitted over all compute-optimal points. For the bootstrap intervals, models are drawn with all
+    their points. Each draw has its own compute-optimal points; the bins of FLOPs are the same in all draws.
     """
     if not points:
         return Laws([], [], None)

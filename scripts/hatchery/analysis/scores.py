@@ -1,4 +1,6 @@
-"""The scores of an experiment by model and measure, for all views: the shown scores, and the best of them."""
+"""The scores of an experiment by model and measure. Figures, tables and pages use this module to select the measures
+that are shown and the best models.
+"""
 
 import math
 from collections import Counter
@@ -50,7 +52,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Scores:
-    """The rows of a summary, with the labels of the models.
+    """The scores of an experiment: the rows of its summary, and the models with their labels.
 
     `models` are in the order of display, and `labels` contains their displayed names. `objectives` contains the
     objective of each model that was not trained on masked text.
@@ -112,11 +114,13 @@ class Scores:
         return found
 
     def best(self, measure: Measure) -> set[str]:
-        """Return the models with the best displayed score, and the models that may be equally good up to noise.
+        """Return the models with the best displayed score, and the models whose difference from this score may be
+        noise.
 
-        The noise of a difference is the square root of the sum of the squared noise of the two scores. If the noise of
-        a model is unknown, the noise of the best model is used. If runs of a model failed, the model is worse only if
-        its score is worse with and without the failed runs. Only a model with several pretraining seeds can be best.
+        The noise of a score is `SummaryRow.noise`. The noise of a difference is the square root of the sum of the
+        squared noise of the two scores. If the noise of a model is unknown, the noise of the best model is used. If
+        runs of a model failed, the model is worse only if its score is worse with and without the failed runs. Only a
+        model with several pretraining seeds can be best.
 
         The result is empty in each of these cases:
 
@@ -125,7 +129,7 @@ class Scores:
         - the scores are not comparable;
         - the noise of the best model is unknown;
         - noise could explain all differences;
-        - the best model does not exceed a blind guess by more than its noise;
+        - the best score is better than the score of guesses without reading the test items by at most its noise;
         - one of the models to return has only one pretraining seed.
         """
         sign, decimals = direction(measure.metric), decimals_of(measure.metric)
@@ -149,15 +153,18 @@ class Scores:
         return {model: row for model, row in rows.items() if row is not None and row.mean is not None}
 
     def not_compared(self, measures: Iterable[Measure]) -> list[str]:
-        """Return the note on measures whose scores are not comparable, with reasons and alternatives.
+        """Return a note that names the `measures` whose scores are not comparable between models, with the reasons. The
+        result is a list with one text.
 
-        Empty if all scores are comparable.
+        The list is empty if all scores are comparable.
         """
         ranked = (measure for measure in measures if direction(measure.metric))
         return not_compared({m.label: differing(row.basis for row in self.with_means(m).values()) for m in ranked})
 
     def blind_guesses(self, measure: Measure) -> list[str]:
-        """Return the displayed scores of blind guesses in ascending order, without duplicates."""
+        """Return the displayed scores that guesses without reading the test items would reach on a measure. The scores
+        are in ascending order, without duplicates.
+        """
         rows = [self.row_for(measure, model) for model in self.models]
         known = sorted({row.blind_guess for row in rows if row is not None and row.blind_guess is not None})
         return list(dict.fromkeys(f"{guess:.{decimals_of(measure.metric)}f}" for guess in known))
@@ -216,7 +223,7 @@ class Scores:
 def read_scores(path: Path, labels: Mapping[str, str], objectives: Mapping[str, str] | None = None) -> Scores:
     """Read the scores of a `summary.parquet`. Models with a label come first, in the order of `labels`.
 
-    Raises ManifestError like `read_summary`.
+    Raises ManifestError if the file is missing, was altered, or is not a summary.
     """
     rows = read_summary(path)
     named = dict.fromkeys(row.model for row in rows)

@@ -1,6 +1,6 @@
-"""Settings of the tables, the summary and the figures.
+"""Settings of the stages that write an experiment's tidy tables, summary and figures.
 
-Runs are in the order of the configuration. All tables and figures on pages keep this order.
+Runs are in the order in which the experiment's file lists them. All tables and figures on pages keep this order.
 """
 
 from collections import Counter
@@ -148,8 +148,8 @@ def runs_by_name(runs: Iterable[SeededRun]) -> dict[str, SeededRun]:
 
 
 def baseline_runs(baselines: Iterable[str], runs: Iterable[SeededRun]) -> tuple[SeededRun, ...]:
-    """Return the baselines as models with one run each. Raises ConfigError if another model or run has the name of a
-    baseline.
+    """Return one run for each baseline (an external model), with the baseline's name as the name of its model. Raises
+    ConfigError if another model or run has this name.
     """
     taken = {name for run in runs for name in (run.name, run.model)}
     made: list[SeededRun] = []
@@ -166,7 +166,7 @@ MOST_BY_NAME = 12
 
 
 def asked_tasks(experiment: "experiment_file.Experiment") -> dict[str, str]:
-    """Return the objective with which each run is scored on held-out text."""
+    """Return, by name of the run, the objective with which each run of an experiment is scored on held-out text."""
     return {run: entry.pretraining.objective.asked_as for run, entry in experiment.runs.items()}
 
 
@@ -193,9 +193,10 @@ def under_names_of_study(chosen: Mapping[str, "experiment_file.Published | None"
 
 
 def sets_of_many(project: "Project", experiment: str, models: Sequence[str]) -> dict[str, str]:
-    """Return the grid set of each model, for figures with many models.
+    """Return the grid set of each model, for figures with many models. A grid set is an entry of `sets` in the grid of
+    an experiment.
 
-    Empty if there are at most MOST_BY_NAME models, or if some models are in no grid set.
+    The result is empty if there are at most MOST_BY_NAME models, or if some models are in no grid set.
     """
     if len(models) <= MOST_BY_NAME:
         return {}

@@ -5,9 +5,9 @@ The measure is from del Barrio et al. (2018). Dror et al. (2019) and Ulmer et al
 this measure, and ELC-BERT, Appendix E, reports the measure. Quantile functions of samples are step functions, so their
 integrals are computed exactly, for all bootstrap draws at once.
 
-Each cell of a matrix of models is one test. For the requested confidence in the whole matrix, each cell needs a higher
-confidence (correction for multiple tests). Every pair of models has its own random stream, so an additional model
-changes the other cells only by this correction.
+`order_matrix` tests each ordered pair of models, a cell of a matrix. For the requested confidence in the whole matrix,
+each cell needs a higher confidence (correction for multiple tests). Every pair of models has its own random stream, so
+an additional model changes the other cells only by this correction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,7 +57,9 @@ def grid_steps(n: int, m: int, intervals: int = 200) -> QuantileSteps:
 
 @dataclass(frozen=True)
 class OrderEstimate:
-    """The violation ratio of "a dominates b" (`violation_ratios`), and its standard deviation over bootstrap draws."""
+    """The violation ratio (`violation_ratios`) of the claim that a sample of scores "a" dominates a sample "b", and the
+    standard deviation of this ratio over bootstrap draws.
+    """
 
     violation: float
     deviation: float
@@ -65,8 +67,9 @@ class OrderEstimate:
     def bound(self, confidence: float) -> float:
         """Return the upper confidence bound epsilon_min, in [0, 1], of the violation ratio.
 
-        Below 0.5, a is better than b (the threshold of ELC-BERT, Tables 11 and 12); at 0, a dominates b. Raises
-        ConfigError for a confidence not in [0.5, 1).
+        The ratio is that of the claim "a dominates b" for two samples of scores. If the bound is below 0.5, a is better
+        than b (the threshold of ELC-BERT, Tables 11 and 12). If the bound is 0, a dominates b. Raises ConfigError for a
+        confidence not in [0.5, 1).
 
         The bound assumes a normal distribution of the ratio, so it is unreliable for few runs. In simulations of equal
         models (normal scores, 5 to 50 runs) at a confidence of 0.95, the bound is below 0.5 for 15 to 25 % of the
@@ -164,11 +167,12 @@ published tables print these cells in bold.
 
 @dataclass(frozen=True, eq=False)
 class OrderMatrix:
-    """epsilon_min of "the row's model is better than the column's model" for k models. Lower values are stronger
-    evidence; 1 is no evidence.
+    """epsilon_min (`OrderEstimate.bound`) for each ordered pair of k models: the claim is that the model of the row is
+    better than the model of the column. Lower values are stronger evidence; 1 is no evidence.
 
-    `epsilon` is float64 [k, k] with NaN on the diagonal. `confidence` belongs to the whole matrix, and
-    `cell_confidence` to each of the `comparisons`. `runs` contains the number of scores of each model.
+    `epsilon` is float64 [k, k] with NaN on the diagonal. `confidence` is the confidence of all cells together, and
+    `cell_confidence` is the confidence of each cell after the correction for the number of `comparisons`. `runs`
+    contains the number of scores of each model.
     """
 
     names: tuple[str, ...]
@@ -180,7 +184,7 @@ class OrderMatrix:
     reading: ReadingName
 
     def cell(self, row: str, column: str) -> float:
-        """Return epsilon_min of "row better than column".
+        """Return epsilon_min of the claim that the model `row` is better than the model `column`.
 
         Raises EvaluationError for a name that is not in the matrix.
         """
@@ -202,14 +206,15 @@ def order_matrix(
     """Compare all models, given one score per run; higher scores are better (see `run_scores`).
 
     `reading` names one of two methods. The method "corrected" integrates exactly and applies Bonferroni's correction
-    over the k (k - 1) cells: the confidence of a cell is 1 - (1 - confidence) / comparisons.
+    over the k (k - 1) ordered pairs of k models, the cells: the confidence of a cell is 1 - (1 - confidence) /
+    comparisons.
 
     The method "as_published" reproduces the package used for ELC-BERT. It evaluates quantiles on a grid of 0.005. With
     k (k - 1) / 2 pairs, the confidence of a cell is confidence + (1 - confidence) / pairs, which is lower for more
     pairs (docs/papers/elc-bert.md, "Significance").
 
-    For two models, "as_published" corrects nothing (one pair), but "corrected" counts two cells. `comparisons` replaces
-    the number of comparisons, for example by the number in several matrices.
+    For two models, "as_published" corrects nothing (one pair), but "corrected" counts two cells. The argument
+    `comparisons` replaces this number, for example if the confidence must hold for several matrices together.
 
     For few runs, the bounds are too low (see `OrderEstimate.bound`), with both methods. In simulated matrices of five
     equal models with nine runs each, some cell is below 0.5 in about 6 of 10 matrices ("corrected"), or in 9 of 10

@@ -26,8 +26,8 @@ PUBLISHED = "published"
 def analyses_of(project: "Project", name: str) -> dict[str, AnalysisSettings]:
     """Return the settings of all analyses of a study, by name of the entry under `analyses`.
 
-    For a single experiment, return the analyses that the experiment has without a study. Raises ConfigError with a line
-    for each problem.
+    For an experiment, return the settings of the analyses that do not need a study, by name of the analysis. Raises
+    ConfigError with a line for each problem.
     """
     if not project.is_study(name):
         return _own_analyses(project.experiment(name))
@@ -53,8 +53,8 @@ def analysis_entry(project: "Project", name: str, analysis: str) -> AnalysisSett
 
 
 def _own_analyses(experiment: "Experiment") -> dict[str, AnalysisSettings]:
-    """Return the settings of the analyses that a single experiment has without a study, by name, in the order of the
-    experiment's page.
+    """Return the settings of an experiment's analyses that do not need a study, by name of the analysis, in the order
+    of the experiment's page.
     """
     declared = {name: analysis_called(name) for name in analysis_names()}
     asked = {name: analysis.own(experiment) for name, analysis in declared.items()}

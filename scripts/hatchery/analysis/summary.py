@@ -1,6 +1,7 @@
 """The summary of an experiment: one row for each model, suite, task and metric, with the published value.
 
-`analysis.summary_rows`, `views.summary_text` and `views.summary_latex` convert the rows to the formats of the files.
+`analysis.summary_rows` writes the rows as CSV and Parquet. `views.summary_text` and `views.summary_latex` convert the
+rows to text and to LaTeX.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -50,14 +51,15 @@ class FinetunedTask:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary(Scores):
-    """The rows of a summary, sorted by model, suite, task and metric, and further values for tables.
+    """The rows of a summary, sorted by model, suite, task and metric, and values that tables show in addition.
 
     `kinds` maps each suite to its kind of evaluation. `models`, `pair_suites` (suites of minimal pairs) and `finetuned`
     are in the order of the configuration; baselines come last. `failures` are the measurements of runs that failed or
-    have no score, with the run's `title`. `incomplete` are averages without a value, with the tasks that lack scores.
-    `unmatched` are published values without a row of our models. `published_notes` are the notes of the published
-    table. `settings` describes how each suite, except the perplexity, was measured. `trained_otherwise` maps a model to
-    a description of its training masks if these differ from the masks with which its perplexity was measured.
+    have no score, with an additional column `title`, the displayed title of the run. `incomplete` are averages without
+    a value, with the tasks that lack scores. `unmatched` are published values without a row of our models.
+    `published_notes` are the notes of the published table. `settings` describes how each suite, except the perplexity,
+    was measured. `trained_otherwise` maps a model to a description of its training masks if these differ from the masks
+    with which its perplexity was measured.
     """
 
     experiment: str

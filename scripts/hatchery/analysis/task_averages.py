@@ -228,9 +228,12 @@ def _runs_of(members: Sequence[Member], numbers: "pl.DataFrame") -> "pl.DataFram
 def _averages(
     suite: str, measured: "pl.DataFrame", present: Iterable[tuple[str, str]]
 ) -> dict[str, tuple[Member, ...]]:
-    """Return the terms of each published average whose terms all exist, by name of the average. If none of these
-    averages is named `average`, add an average over the existing tasks of the suite or, for MSGS, over the existing
-    ambiguous tasks. This average needs at least two tasks.
+    """Return the terms of each average of a suite's tasks, by name of the average. `present` contains the measured
+    pairs (task, metric).
+
+    The result contains each published average of the suite whose terms are all in `present`. If none of these averages
+    is named `average`, a mean over at least two tasks is added: the existing tasks of the suite or, for MSGS, the
+    existing ambiguous tasks. Its name is `average_of_<n>_tasks`, or `average` if the suite has no published average.
     """
     original = original_suite(suite)
     prefix = suite.removesuffix(original)

@@ -358,7 +358,9 @@ def _arrow(table: TidyTable, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def read_parts(path: str | Path, table: TidyTable) -> Iterator[pa.Table]:
-    """Yield the row groups of a table's Parquet file. Raises the ManifestError of `read_frame`."""
+    """Yield the row groups of a table's Parquet file. Raises ManifestError if the file is missing, was altered, lacks a
+    checksum, or has other columns than the table.
+    """
     try:
         with pq.ParquetFile(verified_view(path)) as file:
             if file.schema_arrow.names != table.names:

@@ -68,8 +68,8 @@ def leftovers(folder: Path, beginning: str = "") -> Iterator[tuple[Path, int]]:
 def remove_leftovers(folder: Path, beginning: str = "") -> None:
     """Remove temporary files that were left by processes that have ended.
 
-    The function knows only the processes of this machine. So no process of another machine may be writing into the
-    folder.
+    The function only recognises running processes of this machine. Call the function only if no process of another
+    machine is writing into the folder.
     """
     for path, process in leftovers(folder, beginning):
         try:

@@ -66,7 +66,7 @@ def claim(
     function first tries slot 0 of each GPU, then slot 1 of each GPU, and so on. If too few GPUs are free, the function
     calls `waiting` once, and then waits. While waiting, the function claims no GPUs, so that smaller jobs can use free
     GPUs. The descriptors stay open after `exec`, so the GPUs stay claimed. Raises ConfigError if `wanted` is below 1 or
-    above the number of `names`, and for the reasons of `_own_folder`.
+    above the number of `names`, and if `folder` is a file, belongs to another user, or is writable for other users.
     """
     if not 1 <= wanted <= len(names):
         raise ConfigError(
@@ -142,7 +142,9 @@ def _lock_gpu(own: int, name: str, place: int | None) -> list[int]:
 
 
 def _lock(own: int, name: str, kind: int) -> int | None:
-    """Lock a file and return the file's descriptor; None if another process holds the lock."""
+    """Lock the file `name` in the folder of lock files, whose descriptor is `own`. Return the descriptor of the file;
+    None if another process holds a conflicting lock. `kind` is `fcntl.LOCK_EX` or `fcntl.LOCK_SH`.
+    """
     descriptor = os.open(name, os.O_RDWR | os.O_CREAT, 0o600, dir_fd=own)
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)

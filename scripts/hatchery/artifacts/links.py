@@ -80,8 +80,8 @@ def check_roots(storage_root: str | Path | None, here: str | Path = ".") -> list
     """Return one line for each link that a run would remove, and one for each link that a run would create to a folder
     with files.
 
-    This function changes nothing. Raises ConfigError for the reasons that `link_roots` lists, except for the last
-    reason.
+    This function changes nothing. Raises ConfigError in the same cases as `link_roots`, but does not check whether
+    `resources`, `results` and `logs` are writable.
     """
     changes = _changes(storage_root, Path(here))
     lines = [

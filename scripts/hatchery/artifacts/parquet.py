@@ -59,7 +59,9 @@ def _named(path: Path) -> Iterator[None]:
 
 
 def _row_sizes(table: pa.Table) -> npt.NDArray[np.int64]:
-    """Return the size in bytes of each row, counted as in `TableWriter.write`, shape (rows,)."""
+    """Return the estimated size in bytes of each row, shape (rows,): ROW_BYTES plus the number of characters of the
+    row's texts. The method `TableWriter.write` uses the same estimate.
+    """
     sizes = np.full(table.num_rows, ROW_BYTES, dtype=np.int64)
     for column in table.columns:
         if column.type == pa.string():

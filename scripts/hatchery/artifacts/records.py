@@ -74,8 +74,9 @@ def read_records(
 
     An empty cell or `nan` becomes None if the field allows None. If a field has a default, its column may be missing,
     so that files written before the column was added remain readable. `key` names columns; if given, any two rows must
-    differ in at least one of these columns. `alike` maps columns to the value that all rows must have. Raises
-    EvaluationError as `read_rows` does, and for an invalid cell.
+    differ in at least one of these columns. `alike` maps columns to the value that all rows must have. If
+    `may_be_empty` is true, a header without rows is allowed. Raises EvaluationError for a file that is not a CSV file
+    in UTF-8, a missing column, and an invalid or repeated row.
     """
     fields: Any = schema
     hints = hints_of(fields)

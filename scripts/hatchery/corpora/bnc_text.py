@@ -233,8 +233,9 @@ class WrittenBody:
         self._count_unused(label, start)
 
     def _mark_first_block(self, mark: str, prefix: str, start: int) -> None:
-        """With `reading: corrected`, write the mark of a list item once: on the item's first block that is not a
-        heading. Marks of quotes around the list precede this mark.
+        """Insert the mark of a list item into the item's first block that is not a heading. The item's blocks begin at
+        the index `start`. The mark follows the marks of quotes (`>`) with which `prefix` begins. Only used with
+        `reading: corrected`.
         """
         for index, block in enumerate(self._page.blocks[start:], start):
             if not is_heading(block):

@@ -155,9 +155,12 @@ def _read(groups: list[FileGroup], folder: Path, workers: int) -> list[Part]:
 
 
 def _splits(settings: SplitSettings, keys: TextKeys, remaining: npt.NDArray[np.bool_]) -> list[str]:
-    """Return the split of each document. Documents for which `remaining` is False are left out of the corpus, so they
-    do not count as development documents. Raises the errors of `Splitter`, but no error if `development_documents` is
-    not set and a source gives the split of any document.
+    """Return the split of each document: the split that the source gives or, if there is none, the split by the
+    document's random number (`Splitter`). Documents for which `remaining` is False are left out of the corpus, so they
+    do not count as development documents.
+
+    Raises CorpusError if no document is left for training, or for development. There is no error if
+    `development_documents` is not set and a source gives the split of at least one document.
     """
     if settings.development_documents is None and any(keys.given):
         splitter = Splitter(settings)

@@ -63,10 +63,11 @@ class OneDocumentError(CorpusError):
 class Splitter:
     """Assigns a split to each document by its random number, which is the `point` of seed and text.
 
-    `points` are the random numbers of the documents to divide. If `points` are given and `development_fraction` is
-    above 0, there is at least one development document. Without `points`, there may be no development document. Raises
-    CorpusError if `development_documents` leaves no document for training. Raises OneDocumentError, which names
-    `remedy`, if a `development_fraction` above 0 applies and all documents have the same text.
+    `points` are the random numbers of all documents that are divided. If `points` are given and `development_fraction`
+    is above 0, there is at least one development document. Without `points`, there may be no development document.
+    Raises CorpusError if `development_documents` leaves no document for training. Raises OneDocumentError if a
+    `development_fraction` above 0 applies and all documents have the same text; its message contains the advice
+    `remedy`.
     """
 
     def __init__(self, settings: SplitSettings, points: npt.NDArray[np.uint64] = _NO_POINTS, remedy: str = "") -> None:

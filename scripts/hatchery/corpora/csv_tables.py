@@ -145,9 +145,9 @@ def _records(lines: Lines, delimiter: str, width: int) -> Iterator[list[str]]:
 
 
 def _tab_cells(line: str, width: int | None = None) -> list[str]:
-    """Return the cells between tabs, without quotes around cells. Quotes count as ordinary characters in two cases. In
-    the first case, the line is not well formed if quotes enclose cells. In the second case, the number of cells agrees
-    with `width` only if quotes are ordinary characters.
+    """Return the cells of a line between tabs, without the quotes that enclose cells. All quotes stay in the cells in
+    two cases. In the first case, quotes that enclose cells would make the line malformed. In the second case, the
+    number of cells is `width` only if quotes are ordinary characters.
     """
     plain = line.split("\t")
     if '"' not in line:

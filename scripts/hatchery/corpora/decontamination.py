@@ -40,8 +40,8 @@ class Contamination:
 
     @classmethod
     def read(cls, manifests: Mapping[str, Path], words: int) -> "Contamination":
-        """Return the runs of `words` consecutive words in all texts of the raw inputs. Raises SourceError for
-        unreadable files, as `texts_of`.
+        """Return the keys of all runs of `words` consecutive words in the texts of the evaluation data, whose manifests
+        are given by name. Raises SourceError for a file that is not UTF-8, and for JSON that cannot be read.
         """
         return cls((text for path in manifests.values() for text in texts_of(open_source(path))), words)
 

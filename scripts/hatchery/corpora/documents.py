@@ -79,8 +79,8 @@ def chosen_samples(texts: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class ReaderContext:
-    """All inputs of a reader except for the file: name and options of the source, the sentence splitter, and counters
-    of rejected texts and of assumptions.
+    """Inputs of a reader's function `read`, in addition to the source and the file: name and options of the source, the
+    sentence splitter, the piece of the file, and counters of rejected texts and of assumptions.
     """
 
     name: str
@@ -102,12 +102,16 @@ class ReaderContext:
 
     @property
     def before(self) -> int:
-        """Number of kept records (documents, rows or texts) in the file before `piece`."""
+        """Number of kept records (documents, rows or texts) that precede the `piece` in its file; 0 if the complete
+        file is read.
+        """
         return 0 if self.piece is None else self.piece.first
 
 
 def document_text(paragraphs: Iterable[Sequence[str]]) -> str:
-    """Return the text of a document with these paragraphs, without empty sentences and paragraphs."""
+    """Return the text of a document, given the sentences of each paragraph. Empty sentences and empty paragraphs are
+    omitted.
+    """
     blocks = (
         "\n".join(stripped for sentence in paragraph if (stripped := sentence.strip())) for paragraph in paragraphs
     )
@@ -143,7 +147,7 @@ def cut(lines: Iterable[str], lines_per_document: int | None) -> Iterator[list[s
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusSourceKeys(OneOfKeys):
-    """A raw source of a corpus."""
+    """A source of a corpus: its name and its raw files."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {("data",): "data: my_text", ("embedded",): "embedded: text"}
 

@@ -41,7 +41,7 @@ def _key(line: str) -> int:
 
 
 def line_keys(text: str) -> list[int]:
-    """Return the keys of the long lines of a document, in their order."""
+    """Return the keys of a document's long lines (at least LONG_LINE characters), in the order of the lines."""
     return [_key(line) for line in text.split("\n") if len(line) >= LONG_LINE]
 
 

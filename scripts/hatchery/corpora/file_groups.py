@@ -1,7 +1,7 @@
-"""Tasks of a conversion: the files of a source in groups of about GROUP_BYTES, and pieces of large files.
+"""Tasks of a conversion: a task reads a group of a source's files, of about GROUP_BYTES, or a piece of a large file.
 
-A group's key consists of the settings and the content that determine the group's documents, so that a continued
-conversion recognises finished tasks.
+The key of a task contains the settings and the content of the files, which determine the task's documents. So a
+conversion that was killed recognises finished tasks when it continues.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,8 +23,8 @@ GROUP_BYTES = 16 << 20
 
 @cache
 def opened(manifest: Path) -> RawSource:
-    """Return the source of a manifest. Each process reads a manifest only once, because some manifests have a hundred
-    thousand entries.
+    """Return the raw files that a manifest lists. Each process reads a manifest only once, because some manifests have
+    a hundred thousand entries.
     """
     return open_source(manifest)
 

@@ -31,7 +31,8 @@ _NULL = pa.null()
 
 @contextmanager
 def _opened(source: RawSource, name: str, where: str, done: Callable[[], int]) -> Iterator[pq.ParquetFile]:
-    """Yield the opened file. `done` returns the number of rows read so far, for the SourceError of a damaged file.
+    """Yield the Parquet file `name` of a source, opened for reading. Raises SourceError for a damaged file; the message
+    contains the number of rows read so far, which `done` returns.
 
     Raises SourceError for columns that Arrow cannot distinguish.
     """
@@ -126,10 +127,11 @@ def _values(column: pa.Array) -> list[Any]:
 
 
 def texts_of_column(lines: Lines, field: str) -> Iterator[tuple[int, str]]:
-    """Yield pairs of row index and text of the column `field`, in the order of the rows; a null is an empty text.
+    """Yield a pair (index of the row, text in the column `field`) for each row of a Parquet file. A null is an empty
+    text.
 
-    `a.b` is the field `b` of the objects in `a`. The encoding is ignored, because Parquet text is UTF-8. Raises
-    SourceError for a damaged file, a missing column, or a column that does not contain text.
+    `a.b` is the field `b` of the objects in `a`. The encoding of `lines` has no effect, because Parquet text is UTF-8.
+    Raises SourceError for a damaged file, a missing column, or a column that does not contain text.
     """
     done = lines.first
     last = None if lines.piece is None else done + lines.piece.count
@@ -189,8 +191,8 @@ def _leaves(table: pq.ParquetFile, columns: Sequence[str]) -> list[int]:
 
 
 def pieces_of_column(lines: Lines, field: str, piece_bytes: int, every: int) -> Iterator[Piece]:
-    """Yield pieces of the file with about `piece_bytes` of text each; the number of rows of a piece, except for the
-    last piece, is a multiple of `every`.
+    """Yield pieces of a Parquet file, each with about `piece_bytes` of text in the column `field`. The number of rows
+    of a piece, except for the last piece, is a multiple of `every`.
     """
     with _opened_texts(lines, field) as table:
         rows = table.metadata.num_rows

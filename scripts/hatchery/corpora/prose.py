@@ -77,8 +77,10 @@ class LineForm:
         return f"{words}, {'cut into sentences as English' if self.cut else kept}"
 
     def units(self, block: list[str]) -> list[str]:
-        """Return the lines of a paragraph. If the text is wrapped, a line is joined to the next line. If `margin` (the
-        line width) is set, a line is joined only under two conditions: its length, with the first word of the next
+        """Return the lines of a paragraph after joining wrapped lines; `block` contains the lines before joining.
+
+        Lines are joined only if the text is wrapped. If `margin` (the line width) is None, all lines are joined.
+        Otherwise, a line is joined to the next line under two conditions: its length, with the first word of the next
         line, reaches `margin`; and the next line begins no list item, heading, quotation or table row.
         """
         if self.kind != "wrapped":
@@ -266,8 +268,8 @@ def pieces(
 def documents_of(
     file: str, named: Iterable[Named | NamedRow], context: ReaderContext, minimum_words: int
 ) -> Iterator[RawDocument]:
-    """Yield documents from names and paragraphs; documents with fewer words than `minimum_words` are counted as
-    rejected.
+    """Yield a document for each element of `named`, which contains the parts of the document's name and its paragraphs.
+    Documents with fewer words than `minimum_words` are counted as rejected.
 
     A document without any word is never kept.
     """

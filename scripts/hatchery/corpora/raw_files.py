@@ -111,9 +111,10 @@ def _skip(handle: IO[bytes], count: int) -> None:
 
 
 def matching_names(source: RawSource, patterns: tuple[str, ...], exclude: tuple[str, ...] = ()) -> list[str]:
-    """Return the sorted names that match at least one of `patterns`, but none of the patterns in `exclude`.
+    """Return the sorted names of the source's files that match at least one of `patterns`, but none of the patterns in
+    `exclude`.
 
-    Raises SourceError, which lists the existing names, if no name remains.
+    Raises SourceError, which lists the files of the source, if no name remains.
     """
     excluded = {name for pattern in exclude for name in source.names(pattern)}
     names = sorted({name for pattern in patterns for name in source.names(pattern)} - excluded)

@@ -2,8 +2,8 @@
 
 The vocabulary filter and the reader `raw_text` use this module. A format is a function that yields the texts in the
 lines of a file; `field` names the field or column of the texts. No format cleans, lower-cases, splits or silently drops
-texts. The format `by_suffix` is for corpora that are distributed in two formats: as Parquet on the hub, and as the
-authors' files.
+texts. With `by_suffix`, the suffix of a file determines its format, because some corpora are distributed both as
+Parquet (on the hub) and in the format of their authors.
 """
 
 import html
@@ -158,9 +158,9 @@ def cbt(lines: Lines, field: str) -> Iterator[RawText]:
     """Yield the books of the Children's Book Test: a line `_BOOK_TITLE_ : Title.txt` begins a book, followed by one
     sentence per line.
 
-    Source: `cbt_train.txt`, `cbt_valid.txt` and `cbt_test.txt` of the CBTest release (98, 5 and 5 books), the content
-    of configuration `raw` on the hub. A book is a text with a title; its key is the index of the book. Raises
-    SourceError naming file and line for text before the first title.
+    Source: `cbt_train.txt`, `cbt_valid.txt` and `cbt_test.txt` of the CBTest release (98, 5 and 5 books); the
+    configuration `raw` on the Hugging Face hub contains the same files. A book is a text with a title; its key is the
+    index of the book. Raises SourceError naming file and line for text before the first title.
     """
     title: str | None = None
     book: list[str] = []

@@ -37,7 +37,7 @@ def json_lines(source: RawSource, name: str, encoding: str = "utf-8", piece: Pie
 
 
 def filled_lines(lines: Lines) -> Iterator[str]:
-    """Yield the lines that are not blank, without a \\r at their end; `lines` has the position of the current line."""
+    """Yield the lines that are not blank, without a \\r at their end. `lines.line` is the number of this line."""
     for line in lines:
         if line and not line.isspace():
             yield line.rstrip("\r")

@@ -114,7 +114,8 @@ class SentenceSplitter:
 
 
 def as_they_stand(sentences: list[str], text: str) -> list[str]:
-    """Return the sentences of a splitter with the original white space of `text` between their words.
+    """Return the sentences with the original white space between their words. `sentences` are the sentences of `text`
+    from a splitter that collapsed this white space.
 
     Two sentences with a no-break space between them are joined, because the author of the text excluded a line break
     there.

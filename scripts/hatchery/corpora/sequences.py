@@ -179,9 +179,9 @@ class _Grouping:
             self._numbers[name] += 1
 
     def table(self) -> Iterator[tuple[str, str, str, int, int, int]]:
-        """Yield the rows of `selections.csv`. A row contains, for a selection and a source, the number of drawn texts,
-        the number of their words, and the number of their counted words (`n_counted`). Without a quota, all texts are
-        drawn. Texts that the grouping leaves out are included.
+        """Yield the rows of `selections.csv`. A row contains a selection, a source, the level, the number of drawn
+        texts, the number of their words, and the number of those words that the vocabulary filter counted
+        (`n_counted`). Without a quota, all texts are drawn. Texts that the grouping leaves out are included.
         """
         for (name, source), counts in self._counts.items():
             yield name, source, self.level, counts["texts"], counts["words"], counts["counted"]

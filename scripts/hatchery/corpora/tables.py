@@ -168,8 +168,8 @@ def _grouped(source: RawSource, file: str, context: ReaderContext, form: LineFor
 def _row_paragraphs(
     source: RawSource, file: str, context: ReaderContext, form: LineForm
 ) -> Iterator[tuple[str, list[Paragraph] | None, str | None, dict[str, float]]]:
-    """Yield for each row of a table its document key, its paragraphs, its licence, and its values in the
-    `numeric_columns`.
+    """Yield for each row of a table its value in `document_column` (empty without this option), its paragraphs, its
+    licence, and its values in the `numeric_columns`.
 
     A rejected row has no paragraphs and no values. A table without a column of licences has no licences. Raises
     SourceError if an accepted row has no finite number in one of the `numeric_columns`.

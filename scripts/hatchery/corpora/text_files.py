@@ -55,8 +55,9 @@ def text_blocks(
     """Yield the bytes `start` to `end - 1` of a text in blocks, converted to UTF-8 unless the encoding is direct
     (`is_direct`).
 
-    Messages name the option `encoding` only if `has_options` is True. Raises the errors of `Lines`, except for invalid
-    bytes of a direct encoding, which the caller decodes.
+    Messages name the option `encoding` only if `has_options` is True. Raises ConfigError for an unknown encoding, and
+    SourceError for a damaged file. Invalid bytes raise SourceError only if the encoding is not direct; the caller
+    decodes the bytes of a direct encoding.
     """
     if is_direct(encoding):
         stream = blocks(source, name, start)
@@ -145,7 +146,7 @@ class Lines:
 
     @property
     def first(self) -> int:
-        """Return the number of kept records in the file before these lines."""
+        """Return the number of kept records that precede the `piece` in its file; 0 if the complete file is read."""
         return 0 if self.piece is None else self.piece.first
 
     @contextmanager

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class AnalyseSettings(Settings):
-    """Settings of one analysis of a study. `analysis` and `version` are the name and the version of the analysis.
+    """Settings of one analysis of a study or an experiment. `analysis` and `version` are the name and the version of
+    the analysis.
 
-    `settings` are the keys of the entry under `analyses`. `runs` and `published` contain the runs and the replicated
-    published rows of all experiments of the study.
+    `settings` are the analysis's own settings: for a study, the keys of an entry under `analyses`. `runs` are all runs
+    of the study or experiment. `published` names the published rows that the study's models replicate; it is empty for
+    an experiment.
     """
 
     experiment: str
@@ -68,8 +70,8 @@ def _repeated(project: "Project", study: str) -> list["Published"]:
 
 
 def analyse_inputs(results: "ResultPaths", experiment: str, analysis: str) -> dict[str, Paths]:
-    """Return the inputs of an analysis: `tables` are results by name, and `files` are published tables by their path
-    below `config/published/`.
+    """Return the paths of an analysis's inputs. `tables` are the results that the analysis reads, by name of the input.
+    `files` are published tables, by their path below `config/published/` without suffix.
 
     Raises ConfigError if the study or experiment does not have the analysis.
     """

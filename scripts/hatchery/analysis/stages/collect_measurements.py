@@ -63,12 +63,13 @@ def collect_measurements(
     """Write the tidy tables of an experiment: the table of measurements to `output`, and the other tables into the same
     folder.
 
-    All inputs are manifests: `model` of every run and baseline, `evaluation` of all their evaluations (keys:
-    `Result.key`), `tokens` of the token shards, and `corpus` of the documents. The table of curves gets its final name
-    before the evaluations are read; the other tables are written after all inputs were read.
+    All inputs are manifests. `model` contains the manifest of every run and baseline. `evaluation` contains the
+    manifests of all evaluations of these models (keys: `Result.key`). `tokens` is the manifest of the token shards, and
+    `corpus` is the manifest of the documents. The table of curves gets its final name before the evaluations are read;
+    the other tables are written after all inputs were read.
 
-    Raises ManifestError if a file differs from its manifest or an evaluation belongs to another model, and
-    EvaluationError if a table is invalid.
+    Raises ManifestError if a file differs from its manifest, or if the model of an evaluation is not the model in
+    `model`. Raises EvaluationError if a table is invalid.
     """
     from hatchery.analysis.collect_measurements import collect
 

@@ -62,9 +62,9 @@ def join_experiments(
     study.
 
     `measurements`, `runs`, `curves` and `layers` contain the paths of the experiments' tables, by experiment. Tables
-    are read one row group at a time, so the memory depends only on the largest row group. Raises ConfigError if the
-    experiments of an argument differ from those in `settings`. Raises ManifestError if a table was altered or contains
-    rows of another experiment.
+    are read one row group at a time, so the memory depends only on the largest row group. Raises ConfigError if one of
+    these four arguments does not contain exactly the experiments in `settings`, in the same order. Raises ManifestError
+    if a table was altered or contains rows of another experiment.
     """
     from hatchery.analysis.tidy_tables import TABLES, growing
 

@@ -2,7 +2,7 @@
 
 Source: docs/papers/elc-bert.md, "Cleaning of text" and "Treatment of the corpora". A normaliser has two versions
 (option `reading`). `as_published` reproduces the output of the published scripts byte by byte, including their errors.
-The evidence of their output is this page and the tests' golden files. Where a docstring says "inferred", we concluded
+This output is documented by this page and by the tests' golden files. Where a docstring says "inferred", we concluded
 the scripts' behaviour only from the order of their steps. `corrected` fixes the errors. Both versions count the lines
 that they leave out, with one exception: `as_published` does not count lines of the English Wikipedia that are empty
 after cleaning.
@@ -74,8 +74,8 @@ class Treatment:
     """Counts and examples of the lines that are left out, by reason."""
 
     def full(self, line: str) -> str:
-        """Return the line after the full cleaning. With `reading: as_published`, the result can contain newlines, and ’
-        counts as a closing quote.
+        """Return the line after the full cleaning (`cleaning.clean`). With `reading: as_published`, the result can
+        contain newlines, and the character ’ counts as a closing quote even inside a word.
         """
         return collapse(clean(line, BABYLM_RULES)) if self.corrected else clean(line, BABYLM_PUBLISHED_RULES)
 

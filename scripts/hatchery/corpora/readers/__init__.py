@@ -22,7 +22,9 @@ else:
 
 
 def reader_and_options(name: str, options: Mapping[str, Any], where: str) -> tuple[Reader, Any]:
-    """Return the reader called `name` and its checked options. Raises ConfigError, beginning with `where`."""
+    """Return the reader called `name` and its checked options. Raises ConfigError for an unknown reader or invalid
+    options. The message begins with `where`, the position of the source.
+    """
     if name not in READERS:
         raise ConfigError(f"{where}.reader: there is no reader {name!r}; there are: {', '.join(READERS)}")
     try:

@@ -13,8 +13,8 @@ shuffled and read in constant memory. If `lines_per_document` is `null`, a file 
 A source is the folder of one track (`aochildes.train`, ...), the whole release (`babylm_data/babylm_100M/...`), or a
 zip archive of one of these. In a complete release, two training tracks share one development set and one test set
 ("Release of BabyLM 2023"). Since 2024 the folders are called `train_10M`, `dev` and so on, and there are six corpora;
-two of the six are new. Since 2026 the files end in `.train.txt`, and there are no development files. In the hub's
-Parquet files, a row of `text` is a line.
+two of the six are new. Since 2026 the files end in `.train.txt`, and there are no development files. In the Parquet
+files on the Hugging Face hub, each row has the column `text` with one line.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -199,7 +199,10 @@ NORMALISERS: dict[BabylmCorpus, Normaliser] = {
 
 def files(source: RawSource, options: BabylmOptions) -> list[str]:
     """Return the files of the corpus, in the order training, development, test; files that the option `files` selects
-    are sorted by name. Raises SourceError in the cases of `corpus_files`.
+    are sorted by name.
+
+    Raises SourceError if no file is found, if the file of the option `track` is missing, or if two files in different
+    folders have the same name.
     """
     return corpus_files(source, options.corpus, options.track, options.files)
 

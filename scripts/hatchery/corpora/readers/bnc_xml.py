@@ -28,7 +28,7 @@ class BncOptions(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class BncSource(CorpusSourceKeys):
-    """Source in the XML of the BNC."""
+    """Source with the XML files of the BNC."""
 
     reader: Literal["bnc_xml"]
     """Reader of the BNC XML Edition."""

@@ -76,7 +76,8 @@ class ParallelTextSource(CorpusSourceKeys):
 
 
 def files(source: RawSource, options: ParallelTextOptions) -> list[str]:
-    """Return the files of the first language, or the tables, split by split.
+    """Return the names of the first-language files or, for tables with both languages, of the tables. They are in the
+    order of the splits in the option `files`.
 
     Raises SourceError if a pattern matches no file, if two patterns match the same file, or if a file has no partner in
     the other language. Raises ConfigError for a table without `columns`.
@@ -92,8 +93,8 @@ def companions(source: RawSource, file: str, options: ParallelTextOptions) -> li
 
 
 def split_of(source: RawSource, file: str, options: ParallelTextOptions) -> Split | None:
-    """Return the split of the patterns that match a file. The result is None for patterns under `any`, because the
-    conversion then draws the held-out pairs.
+    """Return the split of a file: the key in the option `files` whose patterns match the file. Return None for the key
+    `any`, because the conversion then draws the held-out pairs.
     """
     return _entry(source, file, options)[0]
 

@@ -72,8 +72,8 @@ _DOCUMENTS = (".docx", ".doc", ".odt", ".rtf", ".pdf", ".epub")
 
 
 def _remedy(source: RawSource) -> str:
-    """Return the end of an error message, which says what to do with files in formats that this reader cannot read;
-    empty if the source has no such file.
+    """Return a remedy for the end of an error message if the source contains text documents (such as .docx) or
+    archives, which this reader cannot read. Otherwise, return an empty text.
     """
     names = [str(source.root), *source.names()]
     if any(name.endswith(_DOCUMENTS) for name in names):
@@ -117,7 +117,7 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
 
 
 def form_of(source: RawSource, file: str, options: PlainTextOptions, english: bool = False) -> LineForm:
-    """Return the form of a file's lines. The options set this form; otherwise, it is recognised from the file's
+    """Return the role of a file's lines. If the options do not set this role, it is recognised from the file's
     beginning.
 
     `english` is True if the corpus's text is English; this argument only affects whether paragraphs are split into
@@ -148,9 +148,9 @@ def _beginning(source: RawSource, file: str, options: PlainTextOptions) -> Itera
 
 
 def divide(source: RawSource, file: str, options: PlainTextOptions, count: int) -> Iterator[Piece]:
-    """Yield the pieces of a file; yield no piece if the file cannot be divided. Such a file is one document, one JSON
-    list, or a Parquet file in which a document has several rows. To find the pieces, a file is read completely, unless
-    it is a Parquet file.
+    """Yield the pieces of a file, which is one of `count` files of its source. Yield no piece if the file cannot be
+    divided. Such a file is one document, one JSON list, or a Parquet file in which a document has several rows. To find
+    the pieces, a file is read completely, unless it is a Parquet file.
 
     Raises SourceError if the file cannot be read.
     """

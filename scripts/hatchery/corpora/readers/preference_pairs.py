@@ -50,7 +50,9 @@ class PreferencePairsOptions(Settings):
 
     @property
     def as_tables(self) -> parallel_text.ParallelTextOptions:
-        """Return options of `parallel_text` for the same files."""
+        """Return the options of the reader `parallel_text` for the same tables. Functions of this reader list the
+        tables and find the split of a table.
+        """
         columns = self.chosen, self.rejected
         return parallel_text.ParallelTextOptions(
             {split: (of,) for split, of in self.files.items()}, columns, self.encoding
@@ -69,8 +71,9 @@ class PreferencePairsSource(CorpusSourceKeys):
 
 
 def files(source: RawSource, options: PreferencePairsOptions) -> list[str]:
-    """Return the tables, split by split. Raises SourceError if a pattern matches no file, or if two patterns match the
-    same file."""
+    """Return the names of the tables, in the order of the splits in the option `files`. Raises SourceError if a pattern
+    matches no file, or if two patterns match the same file.
+    """
     return parallel_text.files(source, options.as_tables)
 
 

@@ -42,7 +42,9 @@ class Wit3Options(Settings):
 
     @property
     def as_text(self) -> parallel_text.ParallelTextOptions:
-        """Return the options of `parallel_text` for the same files."""
+        """Return the options of the reader `parallel_text` for the same files. Functions of this reader list the files
+        and find the split of a file.
+        """
         return parallel_text.ParallelTextOptions(dict(self.files))
 
 
@@ -57,7 +59,9 @@ class Wit3Source(CorpusSourceKeys):
 
 
 def files(source: RawSource, options: Wit3Options) -> list[str]:
-    """Return the files of the first language. Raises SourceError in the same cases as `parallel_text.files`."""
+    """Return the files of the first language. Raises SourceError if a pattern matches no file, if two patterns match
+    the same file, or if a file has no partner in the other language.
+    """
     return parallel_text.files(source, options.as_text)
 
 

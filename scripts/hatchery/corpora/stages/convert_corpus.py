@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def corpus_settings(project: "Project", corpus: str) -> dict[str, object]:
-    """Return the settings that turn raw sources into the documents of a corpus."""
+    """Return the settings of the stage `convert_corpus` for a corpus."""
     block = project.corpus(corpus)
     # `languages` is part of the settings only if it determines how the user's own text is split into sentences. So this
     # key does not change the results of other corpora.

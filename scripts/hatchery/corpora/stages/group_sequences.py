@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def sequences_settings(project: "Project", corpus: str) -> dict[str, object]:
-    """Return the settings that group selected texts into sequences."""
+    """Return the settings of the stage `group_sequences` for a corpus."""
     block = project.corpus(corpus)
     return {**keys_of(block.sequences, only=SequenceKeys), "documents_per_shard": block.documents_per_shard}
 

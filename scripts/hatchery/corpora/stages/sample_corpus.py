@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def sample_settings(project: "Project", corpus: str) -> dict[str, object]:
-    """Return the settings that draw a sample."""
+    """Return the settings of the stage `sample_corpus` for a corpus."""
     block = project.corpus(corpus)
     languages = {} if block.sample.languages is ABSENT else block.sample.languages
     parts = {name: {"sources": part.sources, "bytes": part.bytes} for name, part in languages.items()}
