@@ -68,8 +68,8 @@ class Case:
         return (scores + torch.einsum("bhjd,hijd->bhij", key, position_query[:, self.rows])) * self.scale
 
     def gather(self) -> Tensor:
-        """Return the attention scores; the position scores of each token are computed once per position bucket, and
-        looked up with torch.gather.
+        """Return the attention scores. Position scores are computed for each pair of a token and a position bucket, and
+        torch.gather selects the bucket of each pair of tokens.
         """
         query, key = self._content()
         first, last = self.positions.first_row, self.positions.first_row + self.positions.n_rows
@@ -93,7 +93,8 @@ class Case:
 
 
 def best_milliseconds(function: Callable[[], Tensor], repetitions: int) -> float:
-    """Return the minimum processor time of one forward and backward pass, in milliseconds per thread.
+    """Return the minimum processor time of one forward and backward pass, in milliseconds, divided by the number of
+    threads.
 
     Processor time does not depend on other jobs on the machine.
     """
@@ -107,8 +108,8 @@ def best_milliseconds(function: Callable[[], Tensor], repetitions: int) -> float
 
 
 def core_ratio(size: tuple[int, ...], dtype: torch.dtype, positions: bool, training: bool, repetitions: int) -> float:
-    """Return the processor time of separate operations divided by the processor time of torch's fused kernel, both with
-    a padding mask.
+    """Return the processor time of attention by separate operations, divided by the processor time of torch's fused
+    kernel. Both have a padding mask. `size` is (batch, heads, length, head size).
     """
     batch, heads, length, width = size
     inputs = [torch.randn(batch, length, heads, width).to(dtype).transpose(1, 2) for _ in range(3)]

@@ -28,9 +28,7 @@ PERPLEXITY_PERCENT, PAIRS_POINTS = 1.0, 1.0
 
 
 def means(path: Path) -> dict[Key, float]:
-    """Return the mean in each row of a `summary.csv`, by model, suite, task and metric; rows without a mean are left
-    out.
-    """
+    """Return the means in a `summary.csv` by model, suite, task and metric; rows without a mean are left out."""
     rows = pl.read_csv(path, schema_overrides={"mean": pl.Float64}).drop_nulls("mean").select(*KEYS, "mean")
     return {(model, suite, task, metric): mean for model, suite, task, metric, mean in rows.rows()}
 

@@ -142,7 +142,9 @@ print(trainer.evaluate()["eval_loss"])
 
 
 def works(steps: int) -> dict[str, list[Program]]:
-    """Return the programs by purpose; in each list, Hatchery's program is first."""
+    """Return programs by purpose; in each list, Hatchery's program is first. Programs that train a model run `steps`
+    training steps.
+    """
     causal = MINICONS_BLIMP.replace("{scorer}", "IncrementalLMScorer").replace("{options}", "bos_token=True")
     masked = MINICONS_BLIMP.replace("{scorer}", "MaskedLMScorer").replace("{options}", 'PLL_metric="original"')
     return {

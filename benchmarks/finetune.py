@@ -87,8 +87,8 @@ class Seconds(NamedTuple):
 
 
 class BesideBare:
-    """Encoded texts. Another model computes each batch before the loop receives the batch, and the time of this model
-    is measured separately.
+    """Encoded texts for Hatchery's loop. Before the loop receives a batch, a second model, `bare`, computes the batch,
+    and `bare_seconds` is the total time of this second model.
     """
 
     def __init__(self, data: EncodedTexts, bare: TaskModel, device: torch.device) -> None:
@@ -97,7 +97,9 @@ class BesideBare:
         self.bare_seconds = 0.0
 
     def batch(self, items: np.ndarray) -> Batch:
-        """Return the batch of the items, and add the time of the bare model to `bare_seconds`."""
+        """Return the batch of the texts with the indices `items`, after a forward and backward pass of the model
+        `bare`, whose time is added to `bare_seconds`.
+        """
         batch = self.data.batch(items)
         moved = batch.to(self.device)
         started = now(self.device)
@@ -108,8 +110,8 @@ class BesideBare:
 
 
 def loop_share(make: Callable[[], TaskModel], data: EncodedTexts, rounds: int, device: torch.device) -> float:
-    """Return the speed of the loop divided by the speed of bare forward and backward passes: the median of this ratio
-    over the rounds.
+    """Return the speed of Hatchery's loop divided by the speed of bare forward and backward passes of the same model:
+    the median of this ratio over the rounds.
     """
     shares = []
     for _ in range(rounds + 1):
@@ -210,7 +212,7 @@ def train_fixed(
     tokenizer: Tokenizer,
     device: torch.device,
 ) -> None:
-    """Train one epoch with the plain loop."""
+    """Train one epoch with the plain loop, which tokenises each batch and pads each batch to the maximum length."""
     model = make()
     model.pooling = pooling
     optimizer = build_optimizer(model, PROTOCOL, 5e-5)

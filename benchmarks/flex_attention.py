@@ -31,7 +31,7 @@ class FlexSelfAttention(nn.Module):
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
         """Attend from every token of `hidden` [B, T, D] to the tokens of its sequence; return [B, T, D].
 
-        There is no packing, because a GPU computes padding like text.
+        Padding positions are computed, too.
         """
         attention = self.attention
         if attention.pre_layer_norm is not None:

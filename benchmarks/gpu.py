@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def measure(part: str, device: str, sizes: str) -> None:
-    """Print the rows of a part as lines of JSON, each as soon as it is measured."""
+    """Print the table rows of one part of the benchmark as lines of JSON, each row as soon as it is measured."""
     import torch
 
     from benchmarks.gpu_parts import PARTS
@@ -87,7 +87,9 @@ def measure(part: str, device: str, sizes: str) -> None:
 
 
 def measured_apart(part: str, device: str, sizes: str, seconds: float) -> list[Row]:
-    """Measure a part in a separate process. If the part does not finish, an additional row contains the reason."""
+    """Measure one part of the benchmark in a separate process, and return its table rows. If the part does not finish,
+    an additional row contains the reason.
+    """
     if seconds < LEAST_SECONDS:
         return [_no_row(part, "all", "left out: the time limit of all parts together was reached")]
     command = [sys.executable, str(Path(__file__).resolve())]
@@ -127,7 +129,9 @@ def _no_row(part: str, what: str, reason: str) -> Row:
 
 
 def surroundings(device: str, sizes: str) -> str:
-    """Return device, versions, sizes and date as one line."""
+    """Return one line with the name of the device, the versions of PyTorch and Python, the name of the sizes, and the
+    date.
+    """
     import platform
 
     import torch
@@ -186,8 +190,8 @@ def table_of(rows: list[Row], title: str, peak: float | None = None) -> str:
 
 
 def aims(rows: list[Row], peak: float | None = None) -> str:
-    """Return one line with the measured times and speeds, each followed by the goal for an H100 in brackets. `peak` is
-    the peak speed in the GPU's data sheet.
+    """Return one line with the measured times and speeds for which there is a goal on an H100. Each number is followed
+    by its goal in brackets. `peak` is the peak speed in the GPU's data sheet.
     """
     took = {(row["part"], row["what"]): row.get("milliseconds") for row in rows}
     rates = {(row["part"], row["what"]): row.get("flops_per_second") for row in rows}
@@ -231,7 +235,9 @@ def _number(value: float | None, form: str) -> str:
 
 
 def replace_table(page: Path, table: str) -> None:
-    """Write `table` between the two marks of `page`. Raises ValueError if a mark is missing."""
+    """Write `table` between the lines BEGIN and END of the file `page`. Raises ValueError if one of these lines is
+    missing.
+    """
     text = page.read_text(encoding="utf-8")
     before, begun, rest = text.partition(BEGIN)
     _, ended, after = rest.partition(END)

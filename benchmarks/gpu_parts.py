@@ -43,8 +43,8 @@ SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 
 
 def loop(bench: Bench) -> Rows:
-    """Yield rows for the whole training loop: first compared with bare forward and backward passes, then alone, with
-    batches that a thread or worker processes draw.
+    """Yield table rows with the speed of the whole training loop: first compared with bare forward and backward passes,
+    then alone, with batches that a thread or worker processes draw.
     """
     sizes = bench.sizes
     length = sizes.lengths[0]
@@ -120,7 +120,7 @@ AS_THE_STAGE = "fp32, as the stage"
 
 
 def score(bench: Bench) -> Rows:
-    """Yield the speed of scoring minimal pairs of BLiMP's lengths, in fp32, as in the stage of the workflow, and in
+    """Yield table rows with the speed of scoring minimal pairs of BLiMP's lengths: in fp32 (as in the workflow), and in
     lower precision.
     """
     prepare_device(bench.device.type)
@@ -299,7 +299,9 @@ def _difference(left: dict[str, Tensor], right: dict[str, Tensor]) -> float:
 
 @dataclass(frozen=True)
 class Part:
-    """Rows that a separate process measures, and the time limit of this process in seconds."""
+    """One part of the benchmark: the function that measures its table rows, and the time limit of its process in
+    seconds.
+    """
 
     seconds: float
     rows: Callable[[Bench], Rows]

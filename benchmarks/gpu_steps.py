@@ -1,8 +1,8 @@
 """GPU benchmarks: rows of the table, sizes, and a training step with each of several implementations of a model.
 
-A step is a forward and backward pass of a generated batch in bf16, in some rows with clipping and LAMB. After a
-warm-up, each step is timed between two synchronisations with the device; the result is the median. Operations are
-counted from the model's definition (PaLM, Appendix B).
+A step is a forward and backward pass of a generated batch in bf16. If the name of a row says so, the step includes
+clipping and LAMB. After a warm-up, each step is timed between two synchronisations with the device; the result is the
+median. Operations are counted from the model's definition (PaLM, Appendix B).
 """
 
 import importlib.util
@@ -33,7 +33,7 @@ from hatchery.training.optimizers import build_optimizer
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the table; values that a part does not measure are None."""
+    """One row of the benchmark's table: one measurement. Values that were not measured are None."""
 
     part: str
     what: str
@@ -92,7 +92,9 @@ class Bench:
             torch.cuda.synchronize()
 
     def setting(self, length: int, model: str = "ltg") -> Setting:
-        """Return the setting of a step of `model`, one of `training_step.CONFIGS`."""
+        """Return the setting of a training step of `model`, a key of `training_step.CONFIGS`, with sequences of
+        `length` tokens.
+        """
         sizes = self.sizes
         shape = (sizes.layers, length, sizes.step_tokens, 0.0, torch.get_num_threads())
         return Setting(self.device.type, "bf16", *shape, sizes.width, model)
@@ -252,7 +254,9 @@ WAYS: dict[str, Callable[[Bench, Setting], Step]] = {
 
 
 def steps(bench: Bench, part: str, length: int, model: str, ways: slice) -> Rows:
-    """Yield a row for the forward and backward pass of `model` with each implementation in the slice `ways` of WAYS."""
+    """Yield a table row with the speed of a step of `model` for each implementation; `ways` is the slice of the
+    dictionary WAYS that contains these implementations.
+    """
     setting = bench.setting(length, model)
     for what, way in list(WAYS.items())[ways]:
         yield attempted(part, what, partial(_step_row, bench, part, what, setting, way))

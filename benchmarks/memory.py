@@ -61,7 +61,7 @@ def lines(number: int) -> Iterator[str]:
 
 
 def write_corpus(manifest: Path, documents: dict[str, Iterator[str]]) -> Path:
-    """Write documents by split as a converted corpus, and return its manifest."""
+    """Write texts by split in the format of a converted corpus, and return the manifest of this corpus."""
     strings = [(name, pa.string()) for name in ("doc_id", "source", "split", "text")]
     schema = pa.schema([*strings, ("n_sentences", pa.int32()), ("n_words", pa.int32())])
     with stage_run(manifest, {"stage": "convert_corpus", "stage_version": 1}) as run:
@@ -76,8 +76,8 @@ def write_corpus(manifest: Path, documents: dict[str, Iterator[str]]) -> Path:
 
 
 class Work:
-    """A small causal model, and the data of each stage in a folder. The methods named in WORKS return a stage's name
-    and arguments.
+    """A small causal model in a folder. Each method in WORKS writes input data of a stage into this folder, and returns
+    the stage's name and arguments.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -4,11 +4,12 @@ The organisers score with lm-evaluation-harness and its model `hf`, with one BOS
 tokenizer's template. That library scores one text at a time by default; `--batches` names further batch sizes. Hatchery
 loads the model once for all suites, sorts texts by length, and computes shared prompts once.
 
-Rows are invented, with the numbers of words and choices of the tasks: pairs of sentences (BLiMP, MultiBLiMP, XCOMPS,
-Hanzi) and choices after a prompt (MuBench, GlobalPIQA). The two scorers alternately score a GPT-2 with random weights,
-with one thread. The program prints texts per second of CPU time, the ratio, and the largest difference of a score; the
-exit status is 1 if a difference is above 1e-3. The packages of `make test-tools` (`PYTHONPATH=.tools`) are needed;
-without them, a message is printed and a plain loop, one text at a time, replaces the library.
+Rows are invented. Their numbers of words and of choices are typical of the tasks: pairs of sentences (BLiMP,
+MultiBLiMP, XCOMPS, Hanzi) and choices after a prompt (MuBench, GlobalPIQA). The two scorers alternately score a GPT-2
+with random weights, with one thread. The program prints texts per second of CPU time, the ratio, and the largest
+difference of a score; the exit status is 1 if a difference is above 1e-3. The packages of `make test-tools`
+(`PYTHONPATH=.tools`) are needed; without them, a message is printed and a plain loop, one text at a time, replaces the
+library.
 """
 
 import argparse
@@ -136,8 +137,8 @@ def our_model(network: Any, tokenizer: Any) -> BaselineModel:
 
 
 def official(network: Any, tokenizer: Any, batch: int) -> Scorer:
-    """Return a scorer that uses lm-evaluation-harness; if this library is not installed, return a plain loop with the
-    same rules.
+    """Return a scorer that uses lm-evaluation-harness. If this library is not installed, the scorer calls `plain` for
+    each text.
     """
     try:
         from lm_eval.api.instance import Instance
@@ -160,7 +161,9 @@ def official(network: Any, tokenizer: Any, batch: int) -> Scorer:
 
 
 def with_one_bos(base: Any) -> Any:
-    """Return a subclass of the library's model without template and with one BOS before a context."""
+    """Return a subclass of `base`, the model class of lm-evaluation-harness, that adds one BOS before a context instead
+    of using the tokenizer's template.
+    """
 
     class OneBos(base):
         def tok_encode(self, string: str, *arguments: Any, **more: Any) -> list[int]:

@@ -1,4 +1,5 @@
-"""Run the demo and miniatures on a GPU and compare the results with a CPU's results, to test every GPU code path.
+"""Run the demo and small experiments on a GPU and compare the results with a CPU's results, to test every GPU code
+path.
 
 In a separate folder, with links to this checkout's code and a copy of its configuration, Snakemake makes the summary
 and the exported models of each experiment on the device.
@@ -97,7 +98,7 @@ def devices(folder: Path) -> Counter[tuple[str, str]]:
 
 
 def beside(folder: Path, cpu: Path, experiment: str, failed: str) -> Iterator[tuple[str, bool]]:
-    """Yield (text, True unless the text reports a problem) for each text on an experiment.
+    """Yield the report on an experiment as pairs (text, False if the text reports a problem, otherwise True).
 
     The texts are a heading, the reason why the run did not finish, if there is one, and the table of compared values.
     If a summary is missing, a message replaces the table.

@@ -1,6 +1,7 @@
 """Processor times of other tools divided by Hatchery's processor times for the same work.
 
-- a step and a whole loop of pretraining: BERT and GPT-2 of `transformers`, of the same sizes, and its Trainer
+- pretraining: single steps of a BERT and a GPT-2 of `transformers` with the sizes of Hatchery's models, and whole
+  trainings with the Trainer of `transformers`
 - scoring of sentences, and of texts of about 400 tokens: minicons and lm-evaluation-harness, with the exported model
   and equal scores. minicons needs version 4 of `transformers` for masked models.
 - reading and filtering of text: datatrove (`peers_text`)
@@ -73,8 +74,8 @@ def is_there(*packages: str) -> str:
 
 
 def step_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
-    """Yield rows for steps without the update: forward and backward passes of 2,048 tokens. The models have four layers
-    with the width of the base model's layers.
+    """Yield rows (work, other tool, ratio) for training steps without the update: forward and backward passes of 2,048
+    tokens. The models have four layers with the width of the base model's layers.
     """
     from peers_training import causal_step
     from training_step import Setting, Width, make_step
@@ -90,8 +91,8 @@ def step_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
 
 
 def loop_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
-    """Yield rows for steps of a whole training: drawing and masking batches, forward, backward, clipping, update, a row
-    of metrics.
+    """Yield rows (work, other tool, ratio) for training steps with all their parts: drawing and masking batches,
+    forward, backward, clipping, update, a row of metrics.
 
     One model is narrow; the other model has four layers with the width of the base model's layers.
     """
@@ -238,7 +239,9 @@ def score_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
 
 
 def loaded(manifest: Path, name: str) -> tuple[Any, str, Any]:
-    """Return the exported model next to a manifest, the device and the tokenizer."""
+    """Return the exported model in the folder of a manifest, its device, and its tokenizer. `name` is the class of
+    `transformers` that loads the model.
+    """
     import transformers
 
     folder = manifest.parent / "export"
@@ -247,7 +250,7 @@ def loaded(manifest: Path, name: str) -> tuple[Any, str, Any]:
 
 
 def in_batches(score: Callable[..., list[float]], sentences: list[str]) -> list[float]:
-    """Return the log-likelihood of each sentence, which minicons sums over tokens, with 32 sentences per call."""
+    """Return the log-likelihood of each sentence: the sum over its tokens. minicons scores 32 sentences per call."""
     found: list[float] = []
     for start in range(0, len(sentences), 32):
         found += score(sentences[start : start + 32], reduction=lambda values: values.sum().item())

@@ -38,8 +38,8 @@ Sides = tuple[str, Callable[[], object], Callable[[], object]]
 
 
 def sides(folder: Path, characters: int) -> Iterator[Sides]:
-    """Yield (work, function of datatrove, function of Hatchery) for each comparison. The results of both functions must
-    be equal. Raises ImportError without datatrove.
+    """Yield (work, function of datatrove, function of Hatchery) for reading and for filtering of text. Both functions
+    must return equal texts. Raises ImportError without datatrove.
     """
     from datatrove.pipeline.filters.base_filter import BaseFilter
     from datatrove.pipeline.readers.jsonl import JsonlReader
@@ -82,7 +82,7 @@ def sides(folder: Path, characters: int) -> Iterator[Sides]:
     seen: set[str] = set()
 
     class KnownSentences(BaseFilter):
-        """Keep each sentence that consists of known words; of equal sentences, keep only the first."""
+        """Keep each sentence whose words are all in the vocabulary; of equal sentences, keep only the first."""
 
         name = "known sentences"
 
@@ -113,7 +113,7 @@ def run_steps(steps: list[Any]) -> None:
 
 
 def texts(folder: Path, pattern: str = "*.parquet") -> list[str]:
-    """Return the texts of all files, sorted."""
+    """Return the sorted texts of the Parquet files in `folder` whose names match `pattern`."""
     found: list[str] = pl.concat([pl.read_parquet(path, columns=["text"]) for path in folder.glob(pattern)])[
         "text"
     ].to_list()
@@ -121,6 +121,6 @@ def texts(folder: Path, pattern: str = "*.parquet") -> list[str]:
 
 
 def require_equal(theirs: list[str], own: list[str]) -> None:
-    """Raise ValueError if the results of the two sides differ."""
+    """Raise ValueError if datatrove and Hatchery wrote different texts."""
     if theirs != own:
         raise ValueError(f"the texts differ: datatrove wrote {len(theirs):,} texts, Hatchery wrote {len(own):,} texts")

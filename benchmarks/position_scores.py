@@ -1,11 +1,11 @@
 """Alternative implementations of LTG-BERT's position scores, which `benchmarks/gpu.py` compares with Hatchery's
 implementation.
 
-`skewed` expands the table to all distances, multiplies it with queries and keys, and shifts the result into T x T by a
-view. Its gradient is a product instead of a scatter operation, but needs more memory. `by_prefix_sums` looks scores up
-as Hatchery does, but computes gradients by prefix sums. The distances of a bucket are consecutive in every row, so the
-gradient of a bucket is a difference of two prefix sums. tests/modeling/test_position_scores.py checks that both
-functions return Hatchery's scores.
+`skewed` expands the position vectors to all distances, multiplies the vectors with queries and keys, and shifts the
+products into T x T by a view. Its gradient is a product instead of a scatter operation, but needs more memory.
+`by_prefix_sums` looks scores up as Hatchery does, but computes gradients by prefix sums. The distances of a bucket are
+consecutive in every row, so the gradient of a bucket is a difference of two prefix sums.
+tests/modeling/test_position_scores.py checks that both functions return Hatchery's scores.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,9 @@ ScoresOf = Callable[[DisentangledSelfAttention, Tensor, Tensor, Tensor, Position
 def skewed(
     attention: DisentangledSelfAttention, query: Tensor, key: Tensor, table: Tensor, positions: PositionIndices
 ) -> Tensor:
-    """Return scaled position scores [B, H, T, T], shifted from the scores of all distances."""
+    """Return scaled position scores [batch, heads, tokens, tokens]. The scores of each token at all distances are
+    computed first; then each row is shifted, so that its columns are tokens instead of distances.
+    """
     batch, heads, length, _ = query.shape
     position_query, position_key = attention.position_vectors(attention.dropout(positions.reached(table)))
     rows = positions.row_of_distance
@@ -44,7 +46,9 @@ def skewed(
 def by_prefix_sums(
     attention: DisentangledSelfAttention, query: Tensor, key: Tensor, table: Tensor, positions: PositionIndices
 ) -> Tensor:
-    """Return scaled position scores [B, H, T, T], looked up per bucket; their gradients use prefix sums."""
+    """Return scaled position scores [batch, heads, tokens, tokens], looked up by position bucket. The gradient of a
+    bucket is a difference of two prefix sums.
+    """
     length = query.shape[2]
     position_query, position_key = attention.position_vectors(attention.dropout(positions.reached(table)))
     columns, first = positions.columns(length), positions.first_distance[: positions.n_rows + 1].long()
@@ -58,9 +62,11 @@ def by_prefix_sums(
 
 
 class _LookedUp(torch.autograd.Function):
-    """Return the values [B, H, T, T] that a table [B, H, T, rows] contains at `columns` int64 [T, T].
+    """Look up values [batch, heads, tokens, tokens] in a table [batch, heads, tokens, buckets]. `columns` int64
+    [tokens, tokens] contains the bucket of each value.
 
-    `bounds` [T, rows + 1] are the limits of the rows in the gradient's prefix sums.
+    The gradient of a bucket is the difference of the gradient's prefix sums at two neighbouring `bounds` [tokens,
+    buckets + 1], multiplied by `sign`.
     """
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Overhead of the engine: a step of our loop (DeepSpeed, sums over processes, seeds) against a plain torch loop.
+"""Overhead of the engine: time of a step of Hatchery's training loop, compared with a plain torch loop.
 
 The baseline runs forward and backward passes, clipping and the same optimiser in plain torch, in one process, with the
 same model and batches. The two loops alternate, so that other jobs slow both loops equally. The ratio is the engine's

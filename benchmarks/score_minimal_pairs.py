@@ -91,8 +91,8 @@ def main() -> None:
 
 
 def holds(size: str, pairs: Sequence[Pair], arguments: argparse.Namespace, device: torch.device) -> bool:
-    """Measure one size of model and print the results. Return True if all decisions are equal and the speed-up reaches
-    its limit.
+    """Measure a model of one size and print the results. Return True if all decisions are equal and the speed-up is at
+    least the minimum for this size.
     """
     hidden_size, layers, limit = SIZES[size]
     network = build_model(arguments.vocabulary, hidden_size, layers).to(device)
@@ -149,11 +149,12 @@ def holds(size: str, pairs: Sequence[Pair], arguments: argparse.Namespace, devic
 
 
 def allowed_ratio(network: LanguageModel, pairs: Sequence[Pair]) -> float:
-    """Return the baseline's number of multiplications divided by Hatchery's number. A position costs one multiplication
-    per weight of the encoder. A position with logits also costs one multiplication per weight of the head.
+    """Return the baseline's number of multiplications divided by Hatchery's number. A token costs one multiplication
+    per weight of the encoder. A token with logits also costs one multiplication per weight of the head.
 
-    Hatchery applies the weights of the last layer once per row. At every position of the last layer, Hatchery computes
-    only the products per head: with the vectors of the position buckets, the query and the probabilities.
+    In the last layer, Hatchery applies the weights only at the masked token of a row. All other products of this layer
+    are products per head, for each token of the row: with the position vectors, with the query, and with the
+    probabilities.
     """
     encoder, once = (
         sum(weight.numel() for weight in part.parameters() if weight.ndim == 2)

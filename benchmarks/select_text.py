@@ -1,11 +1,11 @@
 """Speed of the vocabulary filter, end to end: gzip-compressed JSON lines in, Parquet out, in one process.
 
-There are two baselines on the same input. The plain implementation runs NLTK's Punkt on every document, or forms all
-its windows, and then looks up each word in a set; its output must be identical to Hatchery's. The other baseline is
-bare decompression and JSON decoding. There are three minimum speeds: for sentences, 5 times the speed of the plain
-implementation; for spans, 3 times the speed of the plain implementation; and, also for spans, a third of the speed of
-bare reading. Speeds are computed from the minimum CPU time of the rounds. The exit code is 1 below a minimum speed.
-Usage: benchmarks/select_text.py [--megabytes 32] [--rounds 3] [--reading corrected]
+There are two baselines on the same input. The plain implementation divides every document into sentences (with NLTK's
+Punkt) or into spans (windows of words), and then looks up each word in a set; its output must be identical to
+Hatchery's. The other baseline is bare decompression and JSON decoding. There are three minimum speeds: for sentences, 5
+times the speed of the plain implementation; for spans, 3 times the speed of the plain implementation; and, also for
+spans, a third of the speed of bare reading. Speeds are computed from the minimum CPU time of the rounds. The exit code
+is 1 below a minimum speed. Usage: benchmarks/select_text.py [--megabytes 32] [--rounds 3] [--reading corrected]
 """
 
 import argparse
@@ -41,7 +41,9 @@ MINIMUM = {"sentences": 6, "spans": 41}
 
 
 def plain(pages: Path, vocabulary: Path, level: str, reading: Any, output: Path) -> dict[str, int]:
-    """Run the plain implementation, with the same rules and columns; return its counts."""
+    """Run the plain implementation, with the rules and output columns of the stage `select_text`; return the number of
+    accepted texts, and the numbers of rejected texts by reason.
+    """
     rule = Rule(read_vocabulary(vocabulary), COMPARISONS[reading], MINIMUM[level], lower_case=True)
     punkt = PunktSentenceTokenizer(pinned_splitter().model.parameters())
     rows: list[dict[str, Any]] = []
@@ -73,7 +75,9 @@ def plain(pages: Path, vocabulary: Path, level: str, reading: Any, output: Path)
 
 
 def ours(pages: Path, source: Path, vocabulary: Path, level: Any, reading: Any, folder: Path) -> dict[str, int]:
-    """Run the stage `select_text` as the workflow does; return the counts in its measures."""
+    """Run the stage `select_text` as the workflow does; return the stage's measures, such as the number of accepted
+    texts.
+    """
     settings = SelectionSettings(
         name=level,
         options=RawTextOptions("json_lines"),

@@ -51,7 +51,8 @@ class BoundaryScores:
 
 
 def boundary_scores(split: Callable[[str], list[str]], paragraphs: Iterable[list[str]]) -> BoundaryScores:
-    """Return the scores of `split` on paragraphs of marked sentences, joined by single spaces.
+    """Return the numbers of correct, wrong and missed sentence ends of `split`. A paragraph is a list of sentences;
+    `split` receives these sentences joined by single spaces.
 
     The position of an end is the number of non-space characters before it.
     """
@@ -87,7 +88,7 @@ def conllu_paragraphs(text: str) -> Iterator[list[str]]:
 
 
 def brown_paragraphs(text: str) -> list[list[str]]:
-    """Return groups of five sentences, because the tagged corpus does not mark paragraphs."""
+    """Return groups of five sentences instead of paragraphs, which the tagged Brown corpus does not mark."""
     sentences = brown_sentences(text)
     return [sentences[i : i + _SENTENCES_PER_PARAGRAPH] for i in range(0, len(sentences), _SENTENCES_PER_PARAGRAPH)]
 

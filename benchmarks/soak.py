@@ -1,9 +1,9 @@
 """Check that a training that is stopped 200 times at random moments gives the same bytes as an undisturbed training.
 
-A tiny GPT-BERT is trained. The training uses all features that a checkpoint must store: both kinds of sequences, an
-average of the weights, growing batches, longer sequences at the end, milestones, a kept training state, and
-measurements of the development loss. `--seed` determines signals and moments; the machine's speed determines the
-training's progress at these moments. Every attempt is stopped. Three properties of each stop are drawn:
+A tiny GPT-BERT is trained. The training uses all features that a checkpoint must store: masked and causal sequences, an
+average of the weights, growing batches, longer sequences at the end, milestones, a training state that is kept with the
+model, and measurements of the development loss. `--seed` determines signals and moments; the machine's speed determines
+the training's progress at these moments. Every attempt is stopped. Three properties of each stop are drawn:
 
 - the signal: SIGKILL, SIGTERM, or no signal. Without a signal, the next attempt requests the run folder from the
   running attempt, which then stops.
@@ -192,7 +192,9 @@ class Attempt:
 
 @dataclass
 class Soak:
-    """The attempts of a training, one after another, and the number of attempts of each kind."""
+    """The attempts of a training, one after another. `counts` contains the number of stops by signal and moment, and by
+    the start of the next attempt.
+    """
 
     training: Training
     rng: random.Random
@@ -229,7 +231,7 @@ class Soak:
                 self.still_there.append(attempt)
 
     def start(self, number: int) -> Attempt:
-        """Start the next attempt with drawn options."""
+        """Start the next attempt, with random values of the three settings in which attempts differ."""
         return self.training.start(
             number,
             checkpoint_interval_steps=self.rng.randint(1, 5),

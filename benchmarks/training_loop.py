@@ -2,10 +2,11 @@
 
 The time of the loop includes drawing of batches, DeepSpeed, sums over processes, clipping, LAMB, rows of metrics, and
 progress. Indexing of the corpus, evaluation and checkpoints are not timed. The time of an update does not depend on the
-batch size. Therefore a global batch has `--sequences` sequences in micro-batches of `--micro-batch`, as in a run whose
-batch does not fit on the device. The loop and the bare passes alternate step by step, with one thread; CPU time of the
-process is measured or, on a CUDA device, wall time. The program prints the speed of the loop divided by the speed of
-the bare passes, and fails if this ratio is below its minimum.
+batch size, so a small batch would exaggerate the share of updates. A global batch therefore has `--sequences` sequences
+in micro-batches of `--micro-batch`, as in a run whose batch does not fit on the device. The loop and the bare passes
+alternate step by step, with one thread; CPU time of the process is measured or, on a CUDA device, wall time. The
+program prints the speed of the loop divided by the speed of the bare passes, and fails if this ratio is below its
+minimum.
 
 With `--processes 2`, the loop also runs in two processes, and the ratio of the speeds per process is printed; the ratio
 is only meaningful with two free processors.
@@ -79,8 +80,8 @@ def initialised(config: LtgBertConfig, device: torch.device, causal: bool = Fals
 
 
 class Turns(BatchLoader):
-    """A loader that lets the bare model compute every batch before the loop receives the batch, and measures the times
-    of bare model and loop separately.
+    """A loader for the training loop. Before the loop receives a batch, the model `bare` computes a forward and
+    backward pass of the batch; the times of `bare` and of the loop are recorded separately.
     """
 
     def __init__(self, batches: TrainingBatches, workers: int, bare: LanguageModel | None, engine: Engine) -> None:
@@ -92,7 +93,9 @@ class Turns(BatchLoader):
 
     @contextmanager
     def from_step(self, first_step: int) -> Iterator[Iterator[StepBatch]]:
-        """Yield the loader's batches, and record the times of each batch."""
+        """Yield an iterator over the loader's batches, and record for each batch the seconds of the loop and of the
+        model `bare`.
+        """
         with super().from_step(first_step) as drawn:
             yield self._in_turns(drawn)
 
@@ -142,9 +145,10 @@ def run(
     beside_bare: bool = True,
     objective: MaskedSettings | CausalSettings = OBJECTIVE,
 ) -> dict[str, float]:
-    """Return tokens per second of this process in the loop and, with one process and `beside_bare`, of the bare model.
+    """Return the tokens per second of the training loop in this process. With one process and `beside_bare`, also
+    return the tokens per second of bare forward and backward passes.
 
-    Without the bare model, the loop runs at full speed, and `waited` is the share of the loop's time in which the loop
+    Without bare passes, the loop runs at full speed, and `waited` is the share of the loop's time in which the loop
     waits for batches.
     """
     shards = TokenShards.open(arguments.tokens, TRAINING_SPLIT)

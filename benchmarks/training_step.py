@@ -144,8 +144,8 @@ def bert(setting: Setting) -> nn.Module:
 
 
 def gpt_bert(setting: Setting) -> nn.Module:
-    """Return a GPT-BERT of the same width and depth, with attention gate and weighted sums of layers, trained on masked
-    tokens like the other models.
+    """Return a GPT-BERT with the width and depth of `setting`, with attention gate and weighted sums of layers, trained
+    on masked tokens like the other models.
     """
     return ours(replace(setting, model="gpt"))
 
@@ -205,9 +205,9 @@ def matmul_rate(device: str, precision: str) -> float:
 
 
 def print_table(shapes: Sequence[tuple[int, int, int]], threads: int, repetitions: int) -> None:
-    """Print a Markdown table with a row for each model size. For fp32 and bf16, a row contains the speed of `ours`
-    divided by the speed of `plain`, and the operations per second of `ours` in percent of those of a large matrix
-    product.
+    """Print a Markdown table with a row for each model size. For fp32 and bf16, a row contains the speed of Hatchery's
+    LTG-BERT divided by the speed of the plain implementation, and the operations per second of Hatchery's LTG-BERT in
+    percent of the speed of a large matrix product.
     """
     print(
         "Each row is one size of LTG-BERT. `plain` is the plain definition; `product` is a large matrix product, whose "
@@ -230,7 +230,9 @@ def print_table(shapes: Sequence[tuple[int, int, int]], threads: int, repetition
 
 
 def definition_flops(setting: Setting) -> float:
-    """Return the operations of a step by the model's definition, independent of the implementation."""
+    """Return the number of operations of a training step, counted from the model's definition and not from the
+    implementation.
+    """
     model, (_, _, labels) = ours(setting), make_batch(setting)
     shape = PassShape(setting.sequences, setting.length, len(labelled_positions(labels)))
     return (1 + BACKWARD_FACTOR) * sum(family_of(model.config).forward_flops(model.config, shape).values())
@@ -264,7 +266,9 @@ def _kibibytes(field: str) -> int:
 
 
 def compare(setting: Setting, names: list[str], repetitions: int) -> bool:
-    """Print one table; return False if the speed-up of our model over the plain definition is below its limit."""
+    """Print the speeds of the models `names`; return False if the speed-up of our model over the plain implementation
+    is below its minimum.
+    """
     steps = {name: make_step(name, setting) for name in names}
     seconds = best_in_turns(steps, repetitions, setting.device)
     tokens = int(make_batch(setting)[1].sum())

@@ -77,7 +77,9 @@ def _generated() -> Iterator[str]:
 
 
 def write_pages(folder: Path, characters: int, files: int = 1) -> int:
-    """Write about `characters` of text as gzip-compressed JSON lines in `files` files; return the exact number."""
+    """Write about `characters` of text as gzip-compressed JSON lines in `files` files; return the exact number of
+    characters.
+    """
     known = list(paragraphs())
     draw = random.Random(0)
     folder.mkdir(parents=True, exist_ok=True)

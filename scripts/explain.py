@@ -1,4 +1,4 @@
-"""Show the jobs that Snakemake would run for a target, the reasons, the cost, and missing raw data. No job is run.
+"""Show the jobs that Snakemake would run, their reasons, the cost of pretraining, and missing raw data. No job is run.
 
 For example: python scripts/explain.py results/demo/summary.csv
 """
@@ -18,7 +18,7 @@ from hatchery.workflow.resources import Resources
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Print the plan for the targets: jobs, reasons, cost, and missing raw data."""
+    """Print the plan for the targets: the jobs, their reasons, the cost of pretraining, and missing raw data."""
     planned = planned_jobs(arguments.targets, arguments.project)
     if not planned:
         print("no job would run: all requested results are up to date")

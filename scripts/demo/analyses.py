@@ -199,9 +199,9 @@ class Analysis(Draw):
         frame.arguments.append((thing.span, "ARG1"))
 
     def ending(self, frame: Frame) -> None:
-        """Append a place, then an adverb; each is omitted at random.
+        """Append a prepositional phrase of place, then an adverb; each is omitted at random.
 
-        If the sentence has fewer than five words, a place is always appended.
+        If the sentence has fewer than five words, a phrase of place is always appended.
         """
         if self.coin() or len(self.tokens) < 5:
             start = len(self.tokens)

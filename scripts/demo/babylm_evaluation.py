@@ -70,7 +70,7 @@ _EWOK = {"spatial-relations": _spatial, "social-relations": _social, "agent-prop
 
 
 def _another(draw: Draw, slot: str, source: Callable[[Draw], object]) -> Callable[[Draw], object]:
-    """Return a function that draws a value from `source`; the value differs from the value in the slot `slot`."""
+    """Return a function that draws from `source` a value other than the word in the slot `slot` of `draw`."""
 
     def drawn(_: Draw) -> object:
         while (found := source(draw)) == draw.slots[slot]:

@@ -6,8 +6,8 @@ question and its answer, separated by a newline. Each pair has a mirrored twin (
 In a sentence of MSGS (docs/papers/babylm-evaluation.md, "MSGS"), a linguistic and a surface feature agree or disagree.
 There are three linguistic features: the main verb ends in -ing, the construction is control rather than raising, and
 the sentence contains an adjective. There are two surface features: the sentence contains "the", and "the" precedes "a".
-Sentences of a paradigm have the same words and differ only in the features. Sentences of different domains have no
-noun, verb, adjective or predicate in common.
+Sentences of a paradigm have the same words and differ only in the features. There are two domains of words: sentences
+of different domains have no noun, verb, adjective or predicate in common.
 """
 
 from collections.abc import Callable, Sequence
@@ -226,8 +226,8 @@ class Dataset:
     def task(self, split: str) -> RowTask:
         """Return the task that draws the rows of a split.
 
-        "train" contains sentences of the first domain in which both features have the same value. "test" also contains
-        sentences of the second domain.
+        "train" contains sentences of the first domain in which the linguistic and the surface feature agree. "test"
+        also contains sentences of the second domain.
         """
         parts = [[("training", 1, 1), ("training", 0, 0)]]
         if split == "test" and self.control:

@@ -2,8 +2,8 @@
 
 A document is a title and paragraphs of sentences (tuples of words). In a conversation, each paragraph is a turn with a
 speaker. This module also contains functions that spell a sentence as in raw corpora: natural text, space-separated
-tokens, and Penn Treebank quotes. The modules `layouts` and `bnc` write documents in the raw formats. Only written texts
-quote speech.
+tokens, and Penn Treebank quotes. The modules `layouts` and `bnc` write documents in the raw formats. Conversations
+contain no quoted speech.
 """
 
 import random

@@ -74,8 +74,8 @@ class _Generator:
         return made
 
     def layout_random(self, name: str) -> random.Random:
-        """Return the random generator for the layout of a corpus, which is independent of the generators of the
-        documents.
+        """Return the random generator for random choices in the raw format of a corpus; it is independent of the
+        generators of the documents.
         """
         return random.Random(f"{self.settings.seed}/layout/{name}")
 

@@ -235,7 +235,7 @@ def boolq(draw: Draw, group: int) -> list[TaskRow]:
 
 @grouped("paragraph")
 def multirc(draw: Draw, group: int) -> list[TaskRow]:
-    """Return a row for each answer to two questions, in the flat format of the hub; two of a question's four answers
+    """Return a row for each pair of a question and an answer: both questions have the same four answers, two of which
     are right.
 
     Every answer is right for one of the two questions, so solving the task requires the agent of each fact.

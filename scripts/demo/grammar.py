@@ -80,8 +80,8 @@ class NounPhrase:
 
 @dataclass(frozen=True)
 class Clause:
-    """A clause before agreement. If `agreement` or `verb_form` is set, it replaces the form that follows from subject
-    and tense.
+    """A clause before agreement. If `agreement` is set, it replaces the number of the subject. If `verb_form` is set,
+    it replaces the form that follows from the tense.
     """
 
     subject: NounPhrase

@@ -1,10 +1,11 @@
 """Writers of generated documents in the raw layouts of the ten BabyLM corpora (Warstadt et al. 2023) and of other
 corpora.
 
-Sources: docs/papers/elc-bert.md, "Layouts of the raw files"; the columns of CHILDES exports (AO-CHILDES), the three
-fields of C4's compressed JSON lines, WikiExtractor's blocks, and the line formats of BookCorpus and of the Children's
-Book Test. The layout of each BabyLM corpus contains the features that the corpus's normaliser must handle: separated
-tokens, hard-wrapped lines, citations, links, dashes before turns, and timing lines of subtitles.
+Source of the BabyLM layouts: docs/papers/elc-bert.md, "Layouts of the raw files". The other layouts are the columns of
+CHILDES exports (AO-CHILDES), the three fields of C4's compressed JSON lines, WikiExtractor's blocks, and the line
+formats of BookCorpus and of the Children's Book Test. The layout of each BabyLM corpus contains the features that the
+corpus's normaliser must handle: separated tokens, hard-wrapped lines, citations, links, dashes before turns, and timing
+lines of subtitles.
 """
 
 import csv
@@ -33,7 +34,7 @@ Documents = Sequence[EmbeddedDocument]
 
 
 def aochildes(documents: Documents, rng: random.Random) -> list[str]:
-    """Return one line per utterance, which consists of separated tokens, without blank lines."""
+    """Return one line per utterance, with spaces between all tokens, and no blank lines."""
     return [spaced(words) for document in documents for words in document.sentences]
 
 

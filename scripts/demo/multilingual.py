@@ -150,7 +150,9 @@ def _groups(pairs: Sequence[Pair], size: int, most: int) -> Iterator[Sequence[Pa
 
 
 def _question(group: Sequence[Pair], index: int, written: Callable[[str], str]) -> tuple[str, list[str], int]:
-    """Return (prompt, choices, label): the beginning of a sentence, possible ends, and the index of the right end."""
+    """Return (prompt, choices, label): the first half of a sentence, second halves of this and other sentences, and the
+    index of the right second half.
+    """
     cut = max(1, len(group[0].good) // 2)
     prompt = written(text_of((*group[0].good[:cut],)))
     ends = [written(text_of(pair.bad[max(1, len(pair.bad) // 2) :])) for pair in group[1:]]

@@ -57,7 +57,7 @@ def parallel_files(pairs: int, seed: int) -> Iterator[tuple[str, bytes]]:
 
 
 class _Words:
-    """Stems of all English words in the artificial language, drawn with the seed. All stems are different."""
+    """Random stems of the artificial language by English word. All stems are different."""
 
     def __init__(self, seed: int) -> None:
         rng = random.Random(f"{seed}/parallel/words")

@@ -1,11 +1,11 @@
 """Draws minimal pairs and rows of labelled tasks; no text occurs in the corpora or in two groups of rows.
 
 Words are drawn into slots, and patterns combine the slots to sentences. A pattern such as "A did not V.base the
-N.plural P" consists of slots and words. In `V.base`, V is a slot, and `base` is a field of the word in this slot, or
-another slot that contains the name of a field. Names, nouns and places come from the whole lexicon, and not from a
-scene of a few words, so that rows have little in common except their construction. Sentences are in the past tense, in
-which the verb does not show agreement: a verb without a field is in the past tense, and a noun without a field is
-singular.
+N.plural P" consists of slots and words. In `V.base`, V is a slot, and `base` is a field of the word in this slot. A
+slot can also contain the name of the field: in `T.n`, the slot n may contain "plural". Names, nouns and places come
+from the whole lexicon, and not from a scene of a few words, so that rows have little in common except their
+construction. Sentences are in the past tense, in which the verb does not show agreement: a verb without a field is in
+the past tense, and a noun without a field is singular.
 
 Rows are drawn in groups that balance a task, such as two rows with equal words and different labels. Training and
 evaluation rows of a task come from one series of draws, so that no text is both in the training rows and in the
@@ -58,7 +58,7 @@ class Draw:
 
         A source can also be a text, or a function; then the slot contains the text, or the value that the function
         returns for this object. A keyword `A_B` fills the two slots A and B with different items of the source. A
-        keyword `A_` fills only the slot A, but with the same random function as for `A_B`.
+        keyword `A_` fills only the slot A, by `some` instead of `one`.
         """
         for slot, source in sources.items():
             if callable(source):
@@ -84,11 +84,13 @@ class Draw:
         return self.rng.random() < 0.5
 
     def text(self, *patterns: str) -> str:
-        """Return the sentences of the patterns as one text; a pattern that ends in " ?" is a question."""
+        """Replace the slots in each pattern by their words, and return the resulting sentences as one text; a pattern
+        that ends in " ?" is a question.
+        """
         return " ".join(text_of(self._sentence(pattern)) for pattern in patterns)
 
     def each(self, *patterns: str) -> tuple[str, ...]:
-        """Return the text of each pattern."""
+        """Return one text for each pattern, with the slots replaced by their words."""
         return tuple(map(self.text, patterns))
 
     def texts(self, **patterns: str) -> dict[str, Any]:
@@ -213,10 +215,10 @@ _SHORT = 5
 
 @dataclass(frozen=True)
 class RowTask:
-    """A task: `make` draws the rows of a group by the group's index, and `fresh` names the fields whose texts must be
-    new.
+    """A task: `make` draws the rows of a group by the group's index, and `fresh` names the fields whose texts must
+    occur nowhere else.
 
-    No sentence of a new text is in the corpora, except for very short sentences, and no two groups have equal texts.
+    No sentence of these texts is in the corpora, except for very short sentences, and no two groups have equal texts.
     Rows are shuffled and, if `numbers` is true, numbered. If `make` has numbered the rows (by passage or pair), they
     keep their order.
     """
@@ -232,7 +234,7 @@ class RowTask:
 
 
 def grouped(*fresh: str, numbers: bool = True) -> Callable[[Callable[[Draw, int], list[TaskRow]]], RowTask]:
-    """Return a decorator that converts a function to a task.
+    """Return a decorator that converts a function to a task. `fresh` and `numbers` are the fields of `RowTask`.
 
     The function returns the rows of a group, and the task has the function's name.
     """

@@ -74,7 +74,9 @@ class Scene:
 
     @classmethod
     def draw(cls, rng: random.Random) -> "Scene":
-        """Return a random scene: two names, three persons, two animals, three things and two places."""
+        """Return a random scene: two first names, and nouns for three persons, two animals, three things and two
+        places.
+        """
         return cls(
             rng,
             names=rng.sample(lexicon.NAMES, 2),

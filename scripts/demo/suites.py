@@ -39,9 +39,7 @@ def pos(analysis: Analysis) -> list[list[Target]]:
 
 
 def ner(analysis: Analysis) -> list[list[Target]]:
-    """Return the entity type of every noun phrase. The head of a noun phrase need not be its last noun, as in "the boy
-    near the mill".
-    """
+    """Return the entity type of every noun phrase and the range of words of the phrase."""
     return [[_target(label, span) for span, label in sorted(analysis.entities)]]
 
 

@@ -85,18 +85,18 @@ SLACK = 1e-9
 
 
 def least_of_best(numbers: Iterable[tuple[float, float]]) -> float:
-    """Return the best value minus its noise. Values below the result are worse than the best value by more than noise.
-    `numbers` are pairs (value, noise); a higher value is better.
+    """Return the best value minus its deviation. A value below the result is worse than the best value by more than
+    this deviation. `numbers` are pairs (value, deviation); a higher value is better.
 
-    If several pairs have the best value, the largest of their noises is used.
+    If several pairs have the best value, the largest of their deviations is used.
     """
     best, reach = max(numbers)
     return best - reach - SLACK
 
 
 def aggregate_runs(runs: "pl.DataFrame") -> Aggregate:
-    """Return the mean and standard deviation of one metric over runs. `runs` are the metric's rows of the table of
-    measurements.
+    """Return the mean and standard deviation of one metric over runs. `runs` are the metric's rows of
+    `measurements.parquet`.
     """
     blind = runs["blind_guess"][0] if runs.height else None
     return aggregate_values(runs.select("value", "failed", "sampling_deviation").rows(), blind)

@@ -55,7 +55,7 @@ class HeldOutText:
         self._counts: dict[tuple[str, ...], np.ndarray] = {}
 
     def n_bytes(self, made: Manifest, split: str) -> int | None:
-        """Return the number of UTF-8 bytes of a split, for external models. The sentences of a document are joined by
+        """Return the number of UTF-8 bytes in the documents of a split. The sentences of a document are joined by
         spaces.
 
         Return None if the documents are unknown, or if the evaluation with the manifest `made` read other documents.
@@ -235,7 +235,7 @@ def _whole(place: TidyRow, kind: str, row: TidyRow, manifest: Manifest) -> TidyR
 
 
 def _place(experiment: str, run: SeededRun) -> TidyRow:
-    """Return the columns that identify a run."""
+    """Return the columns with which rows of the tidy tables identify a run."""
     seed = None if run.is_baseline else run.seed
     return {"experiment": experiment, "model": run.model, "run": run.name, "seed": seed}
 

@@ -66,8 +66,8 @@ def why(different: Mapping[str, Sequence[str]]) -> str:
 
 
 def distinguishing_labels(bases: Iterable[str]) -> dict[str, str]:
-    """Return a label for each comparison basis, with the values of the aspects that differ; labels are empty if all
-    bases are equal.
+    """Return a label for each comparison basis. A basis describes aspects of a measurement, such as the tokenizer. The
+    label contains the values of the aspects in which the bases differ, and is empty if all bases are equal.
     """
     listed = list(dict.fromkeys(bases))
     different = differing(listed)
@@ -75,8 +75,9 @@ def distinguishing_labels(bases: Iterable[str]) -> dict[str, str]:
 
 
 def _value_of(aspect: str, aspects: Mapping[str, str]) -> str:
-    """Return the value of an aspect for a label. If the aspect is in _READABLE, return only the part of its value
-    before a parenthesis. Otherwise, return the name of the aspect, followed by its value.
+    """Return the value of an aspect of a measurement, such as the tokenizer, as part of a label: the name of the
+    aspect, followed by its value. If the aspect is in _READABLE, return only the value, without a final part in
+    parentheses.
     """
     value = aspects.get(aspect, "") or "not known"
     return value.partition(" (")[0] if aspect in _READABLE else f"{aspect} {value}"

@@ -140,7 +140,7 @@ def january_edges(costs: Sequence[float]) -> Floats:
 
 
 def quantile_edges(costs: Sequence[float], bins: int) -> Floats:
-    """Return the edges of `bins` bins with about equal numbers of points; the first bin has no lower limit."""
+    """Return the edges of `bins` bins that contain about equal numbers of the costs; the first bin begins at 0."""
     edges = np.percentile(np.asarray(costs, dtype=float), np.linspace(0, 100, bins + 1))
     return np.concatenate([[0.0], edges[1:]])
 
@@ -154,10 +154,10 @@ EDGES: dict[Bins, Callable[[Sequence[float], int], Floats]] = {
 
 
 def frontier(costs: Sequence[float], losses: Sequence[float], edges: Sequence[float] | Floats) -> list[int]:
-    """Return the index of the point with the lowest loss in each non-empty bin, in the order of the bins.
+    """Return the index of the evaluation with the lowest loss in each non-empty bin of costs, in the order of the bins.
 
-    Among points with equal losses, the point with the lowest cost is used, and then the first point. Costs are
-    positive. Points outside of all bins are ignored.
+    Among evaluations with equal losses, the evaluation with the lowest cost is used, and then the first evaluation.
+    Costs are positive. Evaluations outside of all bins are ignored.
     """
     lowest: dict[int, int] = {}
     bins = np.searchsorted(np.asarray(edges, dtype=float), np.asarray(costs, dtype=float), side="left")

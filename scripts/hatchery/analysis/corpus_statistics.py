@@ -128,8 +128,9 @@ class Selection(Record):
 
 
 def read_statistics(manifest: Manifest) -> dict[tuple[str, str], Counts]:
-    """Read the numbers of documents, words and other units of a corpus by (source, split), in the order of the
-    table."""
+    """Read the numbers of documents, words and other units of a corpus by (source, split), in the order of the rows of
+    `statistics.csv`.
+    """
     rows = read_records(manifest.file(STATISTICS), _Sizes, ("source", "split"))
     return {(row.source, row.split): {measure: asdict(row)[measure] for measure in MEASURES} for row in rows}
 
@@ -148,7 +149,7 @@ def read_token_statistics(tokens: Manifest, corpus: Manifest) -> dict[tuple[str,
 
 
 def read_rejected(manifest: Manifest) -> list[Rejected]:
-    """Read the numbers of rejected texts by source and reason, in the order of the table."""
+    """Read the numbers of rejected texts by source and reason, in the order of the rows of `rejected.csv`."""
     return read_records(manifest.file("rejected.csv"), Rejected, may_be_empty=True)
 
 
@@ -168,7 +169,7 @@ def read_repeated(manifest: Manifest) -> list[Repeated]:
 
 
 def read_rejected_texts(manifest: Manifest) -> list[RejectedText]:
-    """Read the examples of rejected text, in the order of the table."""
+    """Read the examples of rejected text, in the order of the rows of `samples.csv`."""
     rows = read_records(manifest.file("samples.csv"), _Sample, may_be_empty=True)
     return [RejectedText(row.source, row.reason, row.text) for row in rows if row.outcome == "rejected"]
 
@@ -249,7 +250,7 @@ def size_table(
 
 
 def sources_of(table: SizeTable) -> list[str]:
-    """Return the names of the sources that contain documents, in the order of the corpus."""
+    """Return the names of the sources that contain documents, in the order of `table`."""
     return [source for source, split in table if split == ALL and source != ALL]
 
 
@@ -262,9 +263,10 @@ def selection_sizes(selections: Sequence[Selection], sizes: SizeTable) -> SizeTa
     """Return the sizes of the selected texts by (source, level), with their sums over sources, over levels, and over
     both sources and levels.
 
-    In a corpus of sequences, each selection is a source of documents. The numbers of sequences (`documents`) and of
-    subwords (`tokens`) of a selection are therefore read from `sizes`. If a selection has several rows (sources or
-    levels), these numbers are unknown for the single rows. Sums that would include unknown numbers are omitted.
+    In a corpus of sequences, the source of a document is the name of a selection. The numbers of sequences
+    (`documents`) and of subwords (`tokens`) of a selection are therefore read from `sizes`. If a selection has several
+    rows (sources or levels), these numbers are unknown for the single rows. Sums that would include unknown numbers are
+    omitted.
     """
     table: SizeTable = {}
     lacking: set[tuple[tuple[str, str], str]] = set()

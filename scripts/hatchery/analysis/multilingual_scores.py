@@ -107,7 +107,7 @@ def _pair_averages(measurements: "pl.DataFrame") -> dict[str, float | None]:
 
 
 def group_mean(parts: Mapping[str, float | None]) -> float:
-    """Return the mean score over all suites or tasks of a group; a missing score counts as 0."""
+    """Return the mean of the scores in `parts`, such as all zero-shot tasks; a missing score counts as 0."""
     return _mean(parts.values())
 
 

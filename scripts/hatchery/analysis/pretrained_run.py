@@ -77,7 +77,7 @@ def read_layer_weights(manifest: Manifest) -> LayerWeights:
     `layer_weights.json`.
 
     Return no weights if the model's weights combine blocks instead of layers, as in GPT-BERT. Raises EvaluationError,
-    naming the file, for an invalid table, or for a missing or unexpected pair of layers.
+    naming the file, for an invalid file, or if the weight of a pair of layers is missing or not expected.
     """
     config = json_record(manifest.file(CONFIG_FILE), _Config)
     layers = config.num_hidden_layers

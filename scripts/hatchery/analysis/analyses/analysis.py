@@ -77,9 +77,9 @@ class Study:
     """The input of an analysis.
 
     `runs` are all pretrained models, in the order of the configuration. `sets` maps models to the names of their grid
-    sets. `published` names the paper's rows that the models replicate. `tables` are the paths of the tables and
-    manifests that the analysis reads, with the keys from `Analysis.needs`. `files` are the paths of the tables of
-    published values, by their names relative to `config/published/`.
+    sets. `published` names the papers, and the rows of their tables, that the models replicate. `tables` are the paths
+    of the tables and manifests that the analysis reads, with the keys from `Analysis.needs`. `files` are the paths of
+    the tables of published values, by their names relative to `config/published/`.
     """
 
     name: str
@@ -102,7 +102,8 @@ Numbers = dict[str, Any]
 
 @dataclass(frozen=True)
 class Findings:
-    """The result of an analysis: `rows` of numbers, all with the same keys, and texts and tables for the page.
+    """The result of an analysis: `rows` of numbers, all with the same keys, and texts and tables for the page of a
+    study or experiment.
 
     `answer` contains sentences, generated from the rows, that the page shows before the tables. `notes` explain how the
     numbers were computed; text in backquotes is shown as code. Numbers are written unrounded. If the last digits of a

@@ -129,8 +129,8 @@ def leaderboard(settings: LeaderboardSettings, study: Study) -> Findings:
 
 @dataclass(frozen=True)
 class _Entry:
-    """A row of the table: the scores and the half widths of their 95 % intervals, by part of the benchmark, and the
-    number of pretraining seeds.
+    """A row of the leaderboard: the scores and the half widths of their 95 % intervals, by part of the benchmark, and
+    the number of pretraining seeds.
     """
 
     name: str
@@ -165,7 +165,8 @@ def half_interval(values: Sequence[float]) -> float:
 
 
 def _printed(name: str, found: Mapping[str, float], settings: LeaderboardSettings) -> _Entry:
-    """Return a published row with its printed mean. If no mean is printed, compute the mean from the row's parts.
+    """Return a row with published scores, which `found` contains by part, and the printed mean. If no mean is printed,
+    compute the mean from the scores.
 
     The row also contains a second mean, in which the score for the age of acquisition counts as 0.
     """
@@ -179,8 +180,8 @@ def _printed(name: str, found: Mapping[str, float], settings: LeaderboardSetting
 
 
 def _cells(row: _Entry, parts: Sequence[str], other: Collection[str] = ()) -> list[Content]:
-    """Return the cells of a row. `other` are the parts that were not measured on official data. A mark follows their
-    scores, and the means that include these scores.
+    """Return the cells of a row. `other` are the parts that were not measured on official data. An asterisk follows the
+    scores on these parts, and the means that include these scores.
     """
 
     def cell(key: str) -> Content:

@@ -49,8 +49,8 @@ class MultilingualSettings(AnalysisSettings):
 
 
 def multilingual(settings: MultilingualSettings, study: Study) -> Findings:
-    """Return the overall score of each model, and for each language the means and the scores of the single parts.
-    Raises ManifestError for an altered table.
+    """Return tables with the overall score of each model, its means over the parts of each language, and its score on
+    each part. Raises ManifestError for an altered table.
     """
     from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 

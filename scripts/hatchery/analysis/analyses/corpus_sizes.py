@@ -45,8 +45,8 @@ class CorpusSizesSettings(AnalysisSettings):
 
 
 def analyse(settings: CorpusSizesSettings, study: Study) -> Findings:
-    """Return the sizes of every corpus. If `published` is set, the printed sizes come first. Raises ManifestError for
-    an altered file, and EvaluationError for an invalid file.
+    """Return the sizes of the selected texts and of the sequences of every corpus. If `published` is set, printed sizes
+    precede the sizes of our corpora. Raises ManifestError for an altered file, and EvaluationError for an invalid file.
     """
     from hatchery.analysis.corpus_statistics import ALL, read_published_sizes
     from hatchery.corpora.documents import SPLITS
@@ -70,8 +70,8 @@ def analyse(settings: CorpusSizesSettings, study: Study) -> Findings:
 
 
 def _ours(settings: CorpusSizesSettings, study: Study) -> tuple[dict[str, "SizeTable"], dict[str, "SizeTable"]]:
-    """Return the sizes of each experiment's texts: selected texts by (source, level), and sequences by (source, split).
-    Each of the two mappings has experiments as keys.
+    """Return two mappings from experiments to sizes. The first contains the sizes of selected texts by (source, level),
+    the second the sizes of sequences, summed over sources, by split.
     """
     from hatchery.analysis.corpus_statistics import (
         ALL,
@@ -101,8 +101,8 @@ def _ours(settings: CorpusSizesSettings, study: Study) -> tuple[dict[str, "SizeT
 
 
 def _printed(rows: Sequence["PublishedSize"], selected: bool) -> "SizeTable":
-    """Return the printed sizes of the selected texts by (source, level) and measure. If `selected` is false, return the
-    printed sizes of the sequences by (source, split) and measure. Sources, levels and measures have Hatchery's names.
+    """Return the printed sizes of the selected texts by (source, level). If `selected` is false, return the printed
+    sizes of the sequences, summed over sources, by split. Sources, levels and measures have Hatchery's names.
     """
     from hatchery.analysis.corpus_statistics import ALL, place_of
     from hatchery.corpora.documents import SPLITS

@@ -40,7 +40,8 @@ NOUNS = Nouns(
 
 
 def compare(settings: MinimalPairTestsSettings, study: Study) -> Findings:
-    """Return a row for each suite and pair of models.
+    """Return findings with a row for each suite and each pair of models: the test of the difference between the
+    accuracies of the two models.
 
     Raises EvaluationError if models scored different pairs of a suite.
     """

@@ -57,7 +57,7 @@ class _Suite:
     `pairs` has the columns paradigm, pair_id, good, bad, tokens_good, tokens_bad. The other fields are arrays, float64
     [pairs]. `wrong` is the fraction of seeds that misjudge a pair, for each trained model. `margins` is the score of
     the bad sentence minus the score of the good sentence in nats, averaged over trained models and seeds. `guessed` is
-    the fraction of untrained models that judge a pair correctly, or None without untrained models.
+    the fraction of seeds that judge a pair correctly, averaged over untrained models, or None without untrained models.
     """
 
     pairs: "pl.DataFrame"
@@ -69,7 +69,7 @@ class _Suite:
 def find(settings: MisjudgedPairsSettings, study: Study) -> Findings:
     """Return rows of two kinds: `paradigm` rows for all paradigms, and `pair` rows for the misjudged pairs.
 
-    Raises EvaluationError if the files of a suite do not contain exactly the scored pairs.
+    Raises EvaluationError if the pairs that a model scored are not the pairs in the raw files of the suite.
     """
     untrained = set(settings.untrained)
     judged = {
@@ -85,8 +85,8 @@ def find(settings: MisjudgedPairsSettings, study: Study) -> Findings:
 
 
 def are_pairs(models: Mapping[str, Sequence[Path]]) -> bool:
-    """Return True if each item of a suite has two candidate sentences. With more candidate sentences per item, the
-    table of scores has other columns.
+    """Return True if each item of a suite has two candidate sentences. With more candidate sentences per item,
+    `scores.parquet` has other columns.
     """
     import polars as pl
 
@@ -187,8 +187,8 @@ def _paradigms(suite: str, judged: _Suite) -> Iterator[Numbers]:
 
 
 def _misjudged(suite: str, judged: _Suite) -> list[Numbers]:
-    """Return at most PAIRS_LISTED minimal pairs that trained models misjudge. They are sorted by the mean fraction of
-    wrong judgements over these models, and then by margin.
+    """Return at most PAIRS_LISTED minimal pairs that trained models misjudge. The pairs are in descending order of the
+    fraction of wrong judgements, averaged over these models, and then of `margins`.
     """
     import numpy as np
 

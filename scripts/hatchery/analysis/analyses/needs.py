@@ -1,8 +1,8 @@
 """Functions for the field `needs` of an `Analysis`, which return the paths of the analysis's input files.
 
-Such a function receives the paths of results, the name of a study or an experiment, and the settings of the analysis.
-It returns a mapping from the keys of `Study.tables` to paths. An analysis that reads other files defines its own
-function.
+Such a function receives the `ResultPaths` of the project, the name of a study or an experiment, and the settings of the
+analysis. It returns a mapping from the keys of `Study.tables` to paths. An analysis that reads other files defines its
+own function.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +26,8 @@ def tables(*names: str) -> "Need":
 
 
 def evaluated(kind: str) -> "Need":
-    """Return a function for `needs` that returns the paths of the manifests of all evaluations of the kind `kind`.
+    """Return a function for `needs` that returns the paths of the manifests of all evaluations of the kind `kind` in a
+    study or experiment.
 
     The keys are `<kind>/<experiment>/<run>:<suite or task>`; for a single experiment, the keys lack `<experiment>/`.
     """

@@ -83,8 +83,9 @@ def check(settings: NoiseFloorSettings, study: Study) -> None:
 
 @dataclass(frozen=True)
 class SeededValues:
-    """The values of one score (suite, task and metric) by model and seed, and the comparison bases of this score by
-    model."""
+    """The values of one score (suite, task and metric) by model and seed. `bases` describes, by model, how the score
+    was measured; only scores with equal descriptions are comparable.
+    """
 
     values: Mapping[str, Mapping[int, float]]
     bases: Mapping[str, set[str]]
@@ -157,7 +158,9 @@ def compare(settings: NoiseFloorSettings, study: Study) -> Findings:
 
 
 def _values(frame: "pl.DataFrame") -> dict[Key, SeededValues]:
-    """Return the scores of pretrained models without fine-tuning, at the levels LEVELS, by (suite, task, metric)."""
+    """Return the scores of pretrained models without fine-tuning, by (suite, task, metric): scores on whole splits and
+    suites, and averages over suites.
+    """
     import polars as pl
 
     chosen = frame.filter(
@@ -177,8 +180,8 @@ def _values(frame: "pl.DataFrame") -> dict[Key, SeededValues]:
 
 
 def _resized(runs: "pl.DataFrame", settings: NoiseFloorSettings) -> dict[str, list[str]]:
-    """Return, for each model of the data curve, the columns of SIZES in which this model differs from the baseline.
-    Models that do not differ are omitted.
+    """Return, for each model of the setting `curve`, the columns in which this model must equal the baseline (SIZES)
+    but differs. Models without differences are omitted.
     """
     sizes = {row["model"]: row for row in runs.select("model", *SIZES).iter_rows(named=True)}
     own = sizes.get(settings.baseline)
@@ -203,10 +206,11 @@ def _curve(
     key: Key,
     notes: list[str],
 ) -> "DataCurve | None":
-    """Fit the loss as a function of the amount of text, append a note on the fit to `notes`, and return the curve.
+    """Fit the loss of the baseline and of the models of the setting `curve` as a function of the amount of text, append
+    a note on the fit to `notes`, and return the curve.
 
-    Return None if there is only one amount of text, if the settings name no models of the curve, or if the fit fails.
-    Models whose loss is not comparable with the baseline's loss are left out.
+    Return None if there is only one amount of text, if the setting `curve` names no models, or if the fit fails. Models
+    whose loss is not comparable with the baseline's loss are left out.
     """
     from hatchery.analysis.data_factors import different_amounts, fit_data_curve
 

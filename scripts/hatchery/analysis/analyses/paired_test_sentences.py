@@ -37,8 +37,8 @@ def has_single(row: Mapping[str, Any]) -> bool:
 
 
 def is_beyond_chance(row: Mapping[str, Any], runs: str) -> bool:
-    """Return True if a difference is significant over the items and exceeds its standard deviations over runs and over
-    pretraining seeds.
+    """Return True if the difference between two models is significant in the test over items and exceeds its standard
+    deviations over runs and over pretraining seeds.
 
     Return False if one of the two models has only one pretraining seed. If runs failed, the difference without these
     runs must have the same sign, and must also exceed its standard deviation.

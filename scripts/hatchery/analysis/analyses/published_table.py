@@ -115,8 +115,8 @@ def analyse(settings: PublishedTableSettings, study: Study) -> Findings:
 
 
 def _called(settings: PublishedTableSettings, name: str) -> str:
-    """Return a row's label: the readable name in a table of differences, otherwise the model's sizes in the notation of
-    the reduced-vocabulary study.
+    """Return a row's label: its readable name if the setting `minus` is set, otherwise the model's sizes in the
+    notation of the reduced-vocabulary study.
     """
     from hatchery.analysis.published_curves import shape_of, shape_text
     from hatchery.rendering.escaping import readable
@@ -130,7 +130,7 @@ def _is_change(settings: PublishedTableSettings, name: str) -> bool:
 
 
 def _printed_place(settings: PublishedTableSettings, column: ColumnSettings, name: str) -> CellKey:
-    """Return the key of a row's printed number in the published values."""
+    """Return the key (suite, task, metric) of the published number in the row `name` and the column `column`."""
     from hatchery.analysis.published_values import MINUS
 
     suite, task, metric = _place(column)
@@ -161,8 +161,8 @@ def _text(column: ColumnSettings, value: float | None, signed: bool = False) -> 
 def _printed_sizes(settings: PublishedTableSettings, study: Study, names: Sequence[str]) -> dict[str, str]:
     """Return the printed numbers of parameters, in millions, by row.
 
-    The printed sizes belong to the rows `names` in the same order. If the numbers of rows differ, no sizes are
-    returned.
+    The printed sizes are in the order of `names`. If the number of printed sizes is not the number of `names`, no sizes
+    are returned.
     """
     from hatchery.analysis.published_values import PAPERS
     from hatchery.artifacts.records import read_rows
@@ -187,7 +187,8 @@ def _repeated(study: Study) -> dict[str, dict[str, str]]:
 
 def _ours(settings: PublishedTableSettings, study: Study) -> dict[tuple[str, CellKey], float]:
     """Return the scores, numbers of parameters (millions) and training costs (10^15 FLOPs) of our models by (model,
-    cell key). Numbers of parameters and costs are read from the run with the first seed.
+    (suite, task, metric)). Suites have their names in the published values. Numbers of parameters and costs are read
+    from the run with the first seed.
     """
     from hatchery.analysis.flops_counts import training_flops
     from hatchery.analysis.summary_rows import read_summary
@@ -240,8 +241,8 @@ def _value(
 
 
 def _measure(place: CellKey) -> CellKey:
-    """Return the key of the number from which the change in a column is computed. `place` is the column's own key,
-    which is returned if the column shows no change.
+    """Return the key of the number whose change is shown in the column with the key `place`. If the column shows no
+    change, return `place`. A key is (suite, task, metric).
     """
     suite, task, metric = place
     if not metric.endswith(CHANGE):

@@ -44,8 +44,8 @@ def check(settings: StartsSettings, study: Study) -> None:
 def compare(settings: StartsSettings, study: Study) -> Findings:
     """Return a row for each BLEU and chrF score of each translation model.
 
-    If scores are comparable, the row contains the difference from the reference initialisation, and the standard error
-    of this difference.
+    If the score is comparable with the score of the reference initialisation, the row also contains the difference
+    between these scores and its standard error.
     """
     import polars as pl
 
