@@ -78,8 +78,8 @@ def evaluate(
     architecture.
 
     Raises ConfigError for wrong settings and for an unknown suite; the message suggests the suite with the most similar
-    name. Raises EvaluationError naming file and line for wrong data. Also raises the errors of `open_model`. Every
-    message is one line.
+    name. Raises EvaluationError naming file and line for wrong data. Also raises the errors of `open_model`. All errors
+    are HatcheryErrors with a message of one line.
     """
     kind, name, asked, where = _suite_of(suite, data, settings)
     record = evaluations()[kind]

@@ -130,9 +130,9 @@ def train(
     (docs/extending.md).
 
     Ctrl-C saves a checkpoint and raises KeyboardInterrupt; the same call then continues the training. A call with other
-    settings replaces the model. Raises HatcheryError with one line. For wrong settings, ConfigError names the key and
-    the most similar name. For a value in `texts` that is not text, ConfigError states the index of the value.
-    TrainingError is raised if the training diverges.
+    settings replaces the model. Raises ConfigError, which names the key and the most similar name, for wrong settings.
+    Raises ConfigError, which states the index of the value, for a value in `texts` that is not text. Raises
+    TrainingError if the training diverges. All errors are HatcheryErrors with a message of one line.
     """
     folder = _checked_folder(Path(into).expanduser())
     pretraining = validated(PretrainingSettings, {"batch_size": batch_size, **settings}, "train")
@@ -257,8 +257,8 @@ def _settings(function: Callable[..., None], blocks: Any, **names: str) -> Mappi
 
 
 def _made(function: Callable[..., None], settings: Mapping[str, Any], output: Path, **given: Any) -> Path:
-    """Return `output`, the path of a stage's result. Run the stage first, unless the result was made with these
-    settings and inputs.
+    """Return `output`, the path of a stage's result. Run the stage first, unless the file exists and was made with
+    equal settings and inputs.
     """
     if not is_made_from(output, settings, Job(settings, inputs_of(function, given), output).digests):
         run_stage(function, settings, output, **given)

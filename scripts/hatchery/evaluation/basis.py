@@ -52,8 +52,8 @@ def joined(bases: Iterable[tuple[object, str]]) -> str:
     """Return the comparison basis of a number that is computed from other numbers, such as a mean over tasks. `bases`
     are pairs of a key, such as the task, and the basis of its number.
 
-    If an aspect has several values, the result contains the number of these values, and a digest of the keys with their
-    values.
+    If an aspect differs between the bases, its value in the result is the number of different values, and a digest of
+    all keys with their values.
     """
     parts = sorted({(str(key), text) for key, text in bases})
     different = differing(text for _, text in parts)

@@ -5,9 +5,9 @@ model translates whole sentences. Only the results page shows these predictions.
 the page is the same on every machine.
 
 The sentences come from the development split, on which no model was trained. Without a development split, they come
-from the first shard of the training split. Of the short sentences, those with the smallest SHA-256 digests are used.
-This choice is not random, and it does not depend on the order of the sentences. The longest word that is one token is
-left out, because long words carry most meaning.
+from the first shard of the training split. Of the sentences of limited length (`is_readable`), those with the smallest
+SHA-256 digests are used. This choice is not random, and it does not depend on the order of the sentences. The longest
+word that is one token is left out, because long words carry most meaning.
 """
 
 import hashlib
@@ -98,8 +98,8 @@ def is_readable(sentence: str) -> bool:
 
 
 def words_by_length(sentence: str) -> list[tuple[int, int]]:
-    """Return [start, end) of the words that may be left out, longest first; among equally long words, the later word is
-    first.
+    """Return the character ranges [start, end) of the words that may be left out: all words of at least LEAST_LETTERS
+    characters except the first word. The longest word is first; among equally long words, the later word is first.
     """
     # The first word of a sentence is never left out: it is usually short, and its capital letter would be a hint.
     found = [match.span() for match in _WORD.finditer(sentence) if match.start() > 0]
@@ -208,7 +208,7 @@ def _filled_in(model: AskedModel, sentences: Iterable[str]) -> Iterator[FilledSe
 
 
 def left_out(model: AskedModel, sentence: str) -> tuple[int, int] | None:
-    """Return [start, end) of the longest word that is one token of the model.
+    """Return the character range [start, end) of the longest word that is one token of the model.
 
     The first word of the sentence and words of fewer than LEAST_LETTERS characters are not considered. Return None if
     the sentence has no such word, or if the sentence is longer than the model's longest input.

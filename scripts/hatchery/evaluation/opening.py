@@ -1,7 +1,7 @@
 """Open a pretrained model for evaluations from Python and from the shell: a folder, a name on the Hugging Face hub, or
 a module.
 
-A folder contains a Hatchery result, an exported model, or a model in the layout of the library `transformers`. Code in
+A folder contains a Hatchery result, an exported model, or a model in the format of the library `transformers`. Code in
 a folder is never run. Models that the stage `import_model` refuses are also refused here.
 """
 
@@ -77,7 +77,7 @@ def open_model(
 
     `model` is one of the following:
 
-    - a folder: a Hatchery result, an exported model, or a model in the layout of `transformers`;
+    - a folder: a Hatchery result, an exported model, or a model in the format of `transformers`;
     - a name on the hub such as `bert-base-cased`, optionally with a revision after `@`;
     - a module: a `PreTrainedModel` with a fast tokenizer as `tokenizer`; a `LanguageModel` with a Hatchery `Tokenizer`;
       or a module with the interface of `training.own_model`, with a Hatchery `Tokenizer`, a folder with a tokenizer, or

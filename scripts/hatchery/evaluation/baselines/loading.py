@@ -1,4 +1,4 @@
-"""Load a model and its tokenizer from a local folder in the layout of `transformers`.
+"""Load a model and its tokenizer from a local folder in the format of `transformers`.
 
 Nothing is downloaded, and code in the folder is not run. Weights that are missing from the checkpoint are an error: the
 library would initialise them at random, without a visible warning.

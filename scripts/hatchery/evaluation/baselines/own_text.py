@@ -128,7 +128,7 @@ def own_text(model: BaselineModel, corpus: Manifest, split: str) -> OwnText:
 
 
 class Pieces:
-    """Pieces of the documents of an `OwnText`: each document is split after every `limit` tokens."""
+    """Pieces of the documents of an `OwnText`: each document is split into pieces of at most `limit` tokens."""
 
     def __init__(self, text: OwnText, limit: int) -> None:
         self._text, self._limit = text, limit

@@ -47,8 +47,8 @@ def checkpoints_of(model: Any, tokenizer: Any, architecture: Named | None) -> Ch
     """Return the checkpoints of a run.
 
     `model` is the folder of a Hatchery run, or a mapping from numbers of words to models. `open_model` opens these
-    models, all with the same `tokenizer` and `architecture`. Raises ConfigError for any other `model`, for a run
-    without stored checkpoints whose number of words is known, and for a run whose model is a module of the user.
+    models, all with the same `tokenizer` and `architecture`. Raises ConfigError for any other `model`, for a run that
+    stored no checkpoint with a recorded number of words, and for a run whose model is a module of the user.
     """
     if isinstance(model, Mapping):
         return _given(model, tokenizer, architecture)

@@ -1,4 +1,6 @@
-"""Results of a direct evaluation: a data frame of all rows with intervals, and a summary of the main rows."""
+"""Results of a direct evaluation: a data frame with a row for each score and its interval, and a summary of the main
+scores.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

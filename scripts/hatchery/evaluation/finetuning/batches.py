@@ -63,12 +63,12 @@ class EncodedData(Protocol):
         float64 [units] (regression) or bool [units, K] (K independent yes-or-no labels per unit)."""
 
     def batch(self, items: np.ndarray) -> Batch:
-        """Return the items at the given positions, padded to the longest item; the batch's `units` are positions in
+        """Return the items at the positions `items`, padded to the longest item; the batch's `units` are positions in
         this data set.
         """
 
     def subset(self, items: Sequence[int]) -> "EncodedData":
-        """Return the items at the given positions, in that order, as a new data set."""
+        """Return the items at the positions `items`, in this order, as a new data set."""
 
 
 # Items are sorted by length within pools of several batches. Larger pools need less padding. But in a single pool, the
@@ -89,8 +89,9 @@ def training_batches(
     """Return the item positions of each batch of an epoch. No item occurs twice, and at most one batch has fewer than
     `batch_size` items.
 
-    Items are shuffled, sorted by length within pools and divided into batches; then the batches are shuffled. With
-    `drop_incomplete`, items at the end of the shuffled order are dropped if they do not fill a batch.
+    Items are shuffled and divided into pools of several batches. The items of a pool are sorted by length and divided
+    into batches; then all batches are shuffled. With `drop_incomplete`, items at the end of the shuffled order are
+    dropped if they do not fill a batch.
     """
     random = generator(seed, "training order", epoch)
     n_batches = batches_per_epoch(len(lengths), batch_size, drop_incomplete)

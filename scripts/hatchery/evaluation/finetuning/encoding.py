@@ -41,8 +41,8 @@ class SegmentPool:
 
 
 def encode_pool(texts: Sequence[str], tokenizer: TextTokenizer) -> SegmentPool:
-    """Encode texts without framing. The tokenizer's Python lists need much memory, so texts are encoded in several
-    calls of limited size.
+    """Encode texts without special tokens. The tokenizer's Python lists need much memory, so texts are encoded in
+    several calls of limited size.
     """
     parts, lengths = [np.empty(0, dtype=np.int32)], [0]
     for start in range(0, len(texts), TEXTS_PER_CALL):
@@ -128,7 +128,7 @@ class EncodedTexts:
         return int(self.arrays.is_truncated[self.items].sum())
 
     def subset(self, items: Sequence[int]) -> "EncodedTexts":
-        """Return the examples at the given positions, in that order, without a copy of the arrays."""
+        """Return the examples at the positions `items`, in this order, without a copy of the arrays."""
         return replace(self, items=self.items[np.asarray(items, dtype=np.int64)])
 
     def batch(self, items: np.ndarray) -> Batch:

@@ -1,8 +1,9 @@
-"""Frame segments as one input, `[CLS] a [SEP] b [SEP] c [SEP]`, with longest-first truncation to a limit.
+"""Frame segments as one input, `[CLS] a [SEP] b [SEP] c [SEP]`, with longest-first truncation to a maximum number of
+tokens.
 
-The layout is LTG-BERT's (docs/papers/ltg-bert.md, "Fine-tuning"). With RoBERTa's special tokens it is `<s> a </s> </s>
-b </s>`, with T5's `a </s> b </s>`, and with GPT-BERT's `<s> a <s> b`. Lengths are computed before any input is built,
-so a data set can be sorted and divided into batches first.
+This order of segments and special tokens is LTG-BERT's (docs/papers/ltg-bert.md, "Fine-tuning"). With RoBERTa's special
+tokens, the input is `<s> a </s> </s> b </s>`. With T5's, it is `a </s> b </s>`, and with GPT-BERT's, it is `<s> a <s>
+b`. Lengths are computed before any input is built, so a data set can be sorted and divided into batches first.
 
 Words marked in a text (the two target words of WiC) are mapped to tokens of the input. A mark is a range of characters,
 and a token belongs to the mark if both share a character. Character offsets cost time, so only texts with marks are
@@ -60,7 +61,7 @@ class Framing:
 
     @classmethod
     def of(cls, tokenizer: TextTokenizer) -> "Framing":
-        """Return the framing that a tokenizer adds to texts."""
+        """Return the special tokens that a tokenizer adds around texts."""
         between, end = tokenizer.between_ids, tokenizer.end_ids
         ids = {*between, *end} or {tokenizer.pad_id}
         # The token at the end of a text also separates two texts, so framing needs exactly one separator id.
@@ -73,7 +74,7 @@ class Framing:
         return int(self.cls_id is not None)
 
     def overhead(self, n_segments: np.ndarray) -> np.ndarray:
-        """Return the number of framing tokens of inputs with `n_segments` int64 [...] segments."""
+        """Return the number of special tokens of inputs with `n_segments` int64 [...] segments."""
         return self.n_before + self.n_behind + self.separators_between * (n_segments - 1)
 
     def segment_starts(self, kept: np.ndarray) -> np.ndarray:
@@ -89,7 +90,7 @@ def kept_tokens(lengths: np.ndarray, n_segments: np.ndarray, framing: Framing, m
     segments of an input.
 
     `lengths` [inputs, S] are the segments' numbers of tokens before truncation. `n_segments` is the number of segments
-    of each input. Raises ConfigError if the framing leaves no room for a token of each segment.
+    of each input. Raises ConfigError if the special tokens leave no room for a token of each segment.
     """
     room = max_length - framing.overhead(n_segments)
     if len(room) and np.any(room < n_segments):

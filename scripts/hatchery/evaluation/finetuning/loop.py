@@ -57,10 +57,10 @@ class BestState:
     """The best state of a run so far: a copy of its trained parameters. Among states with equal development values, the
     first is the best.
 
-    Every state with a higher development value becomes the best state, but only an increase of more than
-    `minimum_improvement` resets the patience. These are the rules of BabyLM's official trainer
-    (docs/papers/babylm-evaluation.md, "Official fine-tuning"); it is inferred that ELC-BERT's early stopping has the
-    same rules. A run without evaluations keeps its last state.
+    Every state with a higher development value becomes the best state. Training stops after `patience_evaluations`
+    evaluations in a row, none of which increased the highest value by more than `minimum_improvement`. These are the
+    rules of BabyLM's official trainer (docs/papers/babylm-evaluation.md, "Official fine-tuning"); it is inferred that
+    ELC-BERT's early stopping has the same rules. A run without evaluations keeps its last state.
     """
 
     def __init__(self, model: nn.Module, patience_evaluations: int | None, minimum_improvement: float) -> None:
@@ -72,7 +72,8 @@ class BestState:
 
     @torch.no_grad()
     def note(self, step: int, value: float) -> bool:
-        """Record the development value after `step` steps; return True if training should stop.
+        """Record the development value after `step` steps; return True if training should stop, because the patience is
+        exhausted or the highest possible value is reached.
 
         NaN (a correlation of constant predictions) ranks below every number.
         """

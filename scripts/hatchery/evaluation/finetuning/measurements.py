@@ -80,7 +80,7 @@ def finetuning_rows(evaluated: Evaluated) -> list[TidyRow]:
     the task's primary metric.
 
     Raises EvaluationError naming file and line of a malformed table, EvaluationError for an impossible value among a
-    manifest's `measures`, and ManifestError if the settings lack a key.
+    manifest's `measures`, and ManifestError if the manifest's settings lack a required key.
     """
     task, manifest = evaluated.name, evaluated.manifest
     path = manifest.folder / RESULTS_FILE

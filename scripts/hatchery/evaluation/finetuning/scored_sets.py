@@ -204,7 +204,7 @@ class ScoredSet:
         return self.data.labels
 
     def subset(self, items: Sequence[int]) -> "ScoredSet":
-        """Return the scored set of the items at the given positions."""
+        """Return the scored set of the items at the positions `items`."""
         data = self.data.subset(items)
         if not self.facts:
             return replace(self, data=data, is_scored=np.ones(data.n_units, dtype=bool))

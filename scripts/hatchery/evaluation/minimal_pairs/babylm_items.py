@@ -128,7 +128,7 @@ BABYLM_READERS: Mapping[PairFormat, Callable[[RawSource, SuiteSettings, str], It
 
 def predicted_text(candidate: Candidate, suite: SuiteSettings) -> str:
     """Return the text of a preferred candidate for prediction files. In COMPS, and in EWoK except in BabyLM 2025, it is
-    the candidate's whole text. In all other tasks, it is the scored part.
+    the candidate's whole text. In all other tasks, it is the candidate's `completion`.
     """
     whole = suite.format == "comps" or (suite.format == "ewok" and suite.edition != 2025)
     return candidate.text if whole else candidate.completion

@@ -48,8 +48,8 @@ def token_diffusion_bounds(
     on_tokens: Callable[[int], None],
     temperatures: Temperatures = AT_ONE,
 ) -> list[np.ndarray]:
-    """Return the contribution of every scored token to the bound on log p (nats): one float32 array [N] for each
-    sentence with N scored tokens.
+    """Return the contribution (nats) of every scored token to the variational bound on the log-likelihood of its
+    sentence: one float32 array [N] for each sentence with N scored tokens.
 
     The arguments and the order of the sentences are those of `likelihoods.token_pseudo_log_likelihoods`.
     """
@@ -82,8 +82,8 @@ def token_diffusion_bounds(
 
 
 def _of_tokens(values: np.ndarray, scored: int) -> np.ndarray:
-    """Return the contribution of each of the N scored tokens of a sentence to the bound: float32 [N], or [N,
-    temperatures] with several temperatures.
+    """Return the contribution of each of the N scored tokens of a sentence to the variational bound on its
+    log-likelihood: float32 [N], or [N, temperatures] with several temperatures.
     """
     hidden = hidden_sets(scored)
     row_of, token = np.nonzero(hidden)

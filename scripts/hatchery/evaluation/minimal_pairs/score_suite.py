@@ -263,8 +263,8 @@ def score(model: SentenceModel, suite: Suite, settings: ScoringSettings, runtime
 def _screened(
     items: Sequence[Item], compared: Callable[[Sequence[Item]], CandidateScores], model: SentenceModel, seed: int
 ) -> tuple[CandidateScores, Screening]:
-    """Return the scores of `items` in bf16; items with a small margin are scored again in fp32. The function `compared`
-    scores items.
+    """Return the scores of `items` in bf16. Items whose two highest scores are close are scored again in fp32. The
+    function `compared` scores items.
     """
     with in_bf16(model.device):
         half = compared(items)

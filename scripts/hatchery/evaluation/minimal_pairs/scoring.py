@@ -93,8 +93,9 @@ def token_scores(
     """Return the log-probability (nats) of every scored token under the method `scoring`: one float32 array [N] for
     each sentence with N scored tokens.
 
-    If several `temperatures` are given, the arrays are [N, temperatures]. If `padded` is true, few sentences are scored
-    faster from left to right, and the scores change by rounding (about 1e-7).
+    If several `temperatures` are given, the arrays are [N, temperatures]. If `padded` is true, scoring a few sentences
+    from left to right is faster, because sentences of similar lengths share a batch. The scores then change by rounding
+    (about 1e-7).
 
     Raises EvaluationError for a sentence without scored tokens and, if `finite` is true, for a log-probability that is
     not finite. Raises ConfigError for a scoring method that does not fit the model and for `tokens_per_batch` below 1.

@@ -116,8 +116,9 @@ def _manifest(data: object) -> Manifest | None:
 
 
 def _documents(request: Request, manifest: Manifest | None, split: str) -> tuple[Iterator[list[str]], str]:
-    """Return the documents of a split as lists, and their location for messages. Raises EvaluationError for a missing
-    split, and for a folder without text files."""
+    """Return lists of the documents of a split, and the documents' location for messages. Raises EvaluationError for a
+    missing split, and for a folder without text files.
+    """
     if manifest is not None:
         if split not in (shards := shards_by_split(manifest)):
             raise EvaluationError(f"{manifest.path}: there is no split {split!r}; there are: {', '.join(shards)}")

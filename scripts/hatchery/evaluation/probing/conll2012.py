@@ -44,7 +44,8 @@ class LabelledSpan:
 
 @dataclass(frozen=True)
 class AnnotatedSentence:
-    """A sentence with four layers of annotation. `parts_of_speech` are the pre-terminals of its constituency tree.
+    """A sentence with annotations: parts of speech, named entities, the arguments of predicates (`frames`), and
+    mentions with their coreference clusters. `parts_of_speech` are the pre-terminals of its constituency tree.
 
     Each entry of `frames` contains the spans of one predicate's arguments, and the span of the predicate itself with
     the label V. In `mentions`, a label is the number of the mention's coreference cluster, which is unique only inside

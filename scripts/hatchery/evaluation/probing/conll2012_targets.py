@@ -25,12 +25,12 @@ def sentences_of(source: RawSource, name: str) -> Iterator[AnnotatedSentence]:
 
 
 def part_of_speech_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
-    """Yield one record, whose targets are all words with their part-of-speech tags."""
+    """Yield one list of targets: all words of the sentence with their part-of-speech tags."""
     yield [{"span1": [i, i + 1], "label": tag} for i, tag in enumerate(sentence.parts_of_speech)]
 
 
 def entity_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
-    """Yield one record, whose targets are all annotated entities with their types. Yield no record for a sentence
+    """Yield one list of targets: all annotated entities of the sentence with their types. Yield no list for a sentence
     without entities.
     """
     if sentence.entities:
@@ -38,8 +38,8 @@ def entity_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
 
 
 def role_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
-    """Yield a record for each predicate that has arguments. Each target consists of two spans, the predicate and one
-    argument, with the argument's role as label.
+    """Yield a list of targets for each predicate that has arguments. Each target consists of two spans, the predicate
+    and one argument, with the argument's role as label.
     """
     for frame in sentence.frames:
         predicate = _predicate(frame)
@@ -50,8 +50,8 @@ def role_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
 
 
 def coreference_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
-    """Yield one record, whose targets are all pairs of mentions with different spans; the label states whether the two
-    mentions corefer. Yield no record for a sentence without such a pair.
+    """Yield one list of targets: all pairs of mentions with different spans; the label states whether the two mentions
+    corefer. Yield no list for a sentence without such a pair.
     """
     pairs = [(a, b) for a, b in combinations(sentence.mentions, 2) if _edges(a) != _edges(b)]
     if pairs:

@@ -110,8 +110,8 @@ def fit_responses(
     """Return the rows of `scores.csv`, the rows of `coefficients.csv`, and facts for the manifest: the number of
     omitted rows by reason, and the names of constant predictors.
 
-    The reason `without_previous_words` includes rows that `drop_sentence_ends` omits. `words` contains a row for each
-    word of the texts: `item`, `position`, `word`, `sentence`, `surprisal`, `entropy`.
+    Rows that the setting `drop_sentence_ends` omits are counted under the reason `without_previous_words`. `words`
+    contains a row for each word of the texts: `item`, `position`, `word`, `sentence`, `surprisal`, `entropy`.
     """
     frame = regression_frame(table, words, settings)
     values = set(columns_of((name, settings.spillover) for name in settings.of_model))
