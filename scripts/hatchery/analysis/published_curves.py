@@ -54,7 +54,7 @@ def shape_row(shape: Sequence[int]) -> str:
 
 
 def shape_text(shape: Sequence[int]) -> str:
-    """Return the sizes of a model in the notation of the reduced-vocabulary study."""
+    """Return the sizes of a model in the notation of the reduced-vocabulary study, such as `(256, 64, 1024, 8, 8)`."""
     return f"({', '.join(map(str, shape))})"
 
 
@@ -80,7 +80,9 @@ class _LossRow(Record):
 
 @dataclass(frozen=True)
 class PublishedRun:
-    """A published run; `curve` contains pairs (number of updates, development loss in nats)."""
+    """A training run whose learning curve a paper published. `curve` contains pairs (number of updates, development
+    loss in nats).
+    """
 
     name: str
     group: str

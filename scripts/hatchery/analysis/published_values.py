@@ -33,8 +33,8 @@ Verdict = Literal["within", "above", "below", "not comparable", ""]
 
 @dataclass(frozen=True)
 class PublishedValue:
-    """One printed number. `std` is None if no standard deviation is printed. `rounding` is half a unit of the last
-    printed digit.
+    """One number printed in a paper. `std` is None if no standard deviation is printed. `rounding` is half a unit of
+    the last printed digit.
     """
 
     mean: float
@@ -92,7 +92,7 @@ OVER = "epsilon_minimum_over_"
 
 @dataclass(frozen=True)
 class PublishedNumber(Record):
-    """One printed number, in the unit of `metric`.
+    """One number printed in a paper, in the unit of `metric`.
 
     `row` is the published model with its variant. `track` is empty if the number belongs to all tracks, or if the paper
     has no tracks. `spread` is the number after ±; `spread_kind` is the meaning of `spread`. `runs` is the number of
@@ -171,10 +171,10 @@ def for_experiment(
 ) -> dict[Key, PublishedValue]:
     """Return the published values for the rows of an experiment's summary, by (our model, suite, task, metric).
 
-    `rows` maps our models to published models, which may repeat. If several tables print the same score, the number
-    with the most digits is used. Among equally many digits, the number of the later table is used. Some numbers are
-    printed only as a difference from another model (LTG-BERT Table 2); these differences are converted to absolute
-    numbers.
+    `rows` maps our models to published models; several of our models may have the same published model. If several
+    tables print the same score, the number with the most digits is used. Among equally many digits, the number of the
+    later table is used. Some numbers are printed only as a difference from another model (LTG-BERT Table 2); these
+    differences are converted to absolute numbers.
 
     Raises ConfigError, naming the nearest known name, for an unknown paper, track or published row. Raises
     EvaluationError if a printed difference refers to a number that the table does not contain.
@@ -250,8 +250,8 @@ def _value(number: PublishedNumber) -> PublishedValue:
 
 
 def _reference(numbers: Iterable[PublishedNumber], change: PublishedNumber, metric: str, row: str) -> PublishedNumber:
-    """Return the number to which a printed difference refers, from the same table, because other tables round
-    differently.
+    """Return the number from which the printed difference `change` is measured. The number is from the same table,
+    because other tables round differently.
     """
     for number in numbers:
         if (number.table, number.row, number.suite) == (change.table, row, change.suite) and (

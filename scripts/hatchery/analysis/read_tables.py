@@ -49,8 +49,8 @@ class LayerWeights:
 
 @dataclass(frozen=True)
 class LayerContribution:
-    """Contributions of the layers 1 to L to a probing task, in percent; their sum is 100. Each contribution is the mean
-    over `probes` trained probes.
+    """Contribution of each layer, from the first to the last, to a probing task, in percent; the sum is 100. Each
+    contribution is the mean over `probes` trained probes.
     """
 
     model: str
@@ -123,7 +123,7 @@ def read_runs(path: str | Path, runs: Sequence[SeededRun] | None = None) -> list
 
 
 def read_curves(path: str | Path, runs: Sequence[SeededRun]) -> dict[str, list[CurvePoint]]:
-    """Read the learning curve of each run, by name of the run; empty for an untrained model.
+    """Read the learning curve of each run, by name of the run. The curve of an untrained model is empty.
 
     Raises ManifestError for an altered table.
     """

@@ -84,8 +84,8 @@ have only one degree of freedom."""
 
 @dataclass(frozen=True)
 class BreakPoint:
-    """The best split of the points into two laws. `below` is the last x of the lower law, and `above` is the first x of
-    the upper law.
+    """The best split of points, sorted by x, into two power laws. `below` is the last x of the first law, and `above`
+    is the first x of the second law.
 
     `gain` is the decrease of the Bayesian information criterion if two laws are fitted instead of one law.
     """

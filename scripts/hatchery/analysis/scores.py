@@ -92,7 +92,7 @@ class Scores:
         return list(dict.fromkeys(row.selectors[1:] for row in self.rows))
 
     def suites(self) -> list[str]:
-        """Return all suites, held-out text first."""
+        """Return all suites of which there are scores, beginning with those of held-out text."""
         return sorted(dict.fromkeys(suite for suite, _, _ in self.keys()), key=lambda suite: suite not in HELD_OUT)
 
     def with_numbers(self, measures: Collection[Measure]) -> list[str]:

@@ -80,8 +80,8 @@ class SummarySettings(Settings):
 class FigureSettings(Settings):
     """Settings of a figure of an experiment. `figure` and `version` are copied from the registry of figures.
 
-    Figures of some kinds of results have additional settings, which are declared with these kinds
-    (`views/figures/needs.py`).
+    If a figure needs results of certain kinds, it has additional settings, which `views/figures/needs.py` declares for
+    each of these kinds.
     """
 
     experiment: str

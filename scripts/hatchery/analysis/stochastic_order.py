@@ -99,10 +99,11 @@ def estimate_order(
     random: np.random.Generator,
     steps: QuantileSteps | None = None,
 ) -> OrderEstimate:
-    """Return the violation ratio and its bootstrap deviation; each draw resamples both samples with replacement.
+    """Return the violation ratio (`violation_ratios`) of the claim that `a` dominates `b`, and its bootstrap deviation.
+    Each bootstrap draw resamples both samples with replacement.
 
-    If `steps` is given, the integrals are sums over these steps; otherwise they are computed exactly. Raises
-    EvaluationError for invalid samples or a single score, ConfigError for fewer than two draws.
+    If `steps` is given, the integrals in the ratio are computed as sums over these steps; otherwise they are computed
+    exactly. Raises EvaluationError for invalid samples or a single score, ConfigError for fewer than two draws.
     """
     if draws < 2:
         raise ConfigError(

@@ -39,7 +39,7 @@ class Column:
 
 @dataclass(frozen=True)
 class TidyTable:
-    """One table. `rows` describes the meaning of a row. The values in the columns `key` identify a row."""
+    """One of the tidy tables. `rows` describes the meaning of a row. The values in the columns `key` identify a row."""
 
     name: str
     rows: str

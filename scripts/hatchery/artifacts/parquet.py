@@ -1,5 +1,5 @@
-"""Reads and writes Parquet files: shards named `i-of-n`, row groups in constant memory, and errors that name the
-file.
+"""Reads and writes Parquet files, row group by row group in constant memory, and writes shards named `i-of-n`. Errors
+name the file.
 """
 
 import contextlib

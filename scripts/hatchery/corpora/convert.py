@@ -131,7 +131,8 @@ def convert(
 
 
 def _read(groups: list[FileGroup], folder: Path, workers: int) -> list[Part]:
-    """Read all groups, write the documents of each group to a file in `folder`, and return these files.
+    """Read all groups, write the documents of each group to a file in `folder`, and return one `Part` for each group:
+    the file, and facts about its documents.
 
     A MemoryError becomes a CorpusError that names source and files.
     """

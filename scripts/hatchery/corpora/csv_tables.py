@@ -111,7 +111,9 @@ def _most_frequent(header: str) -> str:
 
 
 def _first_record(first: str, rest: Lines, delimiter: str) -> list[str]:
-    """Return the cells of the header, which may span several lines."""
+    """Return the cells of a table's header. `first` is the first line of the header, which may continue in the lines
+    `rest`.
+    """
     if delimiter == "\t":
         return _tab_cells(first)
 
@@ -126,7 +128,9 @@ def _first_record(first: str, rest: Lines, delimiter: str) -> list[str]:
 
 
 def _records(lines: Lines, delimiter: str, width: int) -> Iterator[list[str]]:
-    """Yield the cells of the non-empty rows; `lines.record_line` is the number of the first line of the current row."""
+    """Yield the cells of each non-empty row of a table; `width` is the number of columns. `lines.record_line` is the
+    number of the first line of the current row.
+    """
     if delimiter == "\t":
         for line in lines:
             if line:

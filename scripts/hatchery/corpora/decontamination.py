@@ -32,7 +32,7 @@ def runs(text: str, words: int) -> Iterator[int]:
 
 
 class Contamination:
-    """The keys of all runs of n consecutive words in evaluation data."""
+    """The keys of all runs of `words` consecutive words in evaluation data."""
 
     def __init__(self, texts: Iterable[str], words: int) -> None:
         self.words = words

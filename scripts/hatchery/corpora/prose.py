@@ -1,5 +1,5 @@
-"""Conversion of running text to paragraphs of sentences: the role of lines, the ends of paragraphs, the division into
-documents.
+"""Conversion of running text to paragraphs of sentences. The functions recognise the role of lines, find the ends of
+paragraphs, and divide text into documents.
 
 The readers of unprocessed text (`plain_text`, `raw_text`) share this module. Options set the end of a paragraph and the
 repairs. Tagged text follows the Brown corpus (Francis and Kucera 1979) as distributed with NLTK.

@@ -189,8 +189,11 @@ class SentenceSpans:
         return [text[start:end] for start, end in self.spans(text)]
 
     def _breaks(self, text: str, position: int, run_start: int, next_start: int) -> bool:
-        """Return Punkt's decision whether the mark at `position` ends a sentence; only unusual contexts are passed to
+        """Return Punkt's decision whether the mark at `position` ends a sentence. Only unusual contexts are passed to
         Punkt.
+
+        `run_start` is the start of the run without white space that contains the mark, and `next_start` is the start of
+        the next sentence if the mark ends a sentence.
         """
         # Let Punkt decide whether the mark ends a sentence. NLTK's expression counts a control character as a word, but
         # Python counts it as white space.

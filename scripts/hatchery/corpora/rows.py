@@ -1,4 +1,4 @@
-"""Rows of raw files (corpora, word lists, tasks, suites of pairs): JSON lines, JSON lists, cells of a row.
+"""Functions that read rows of JSON files (corpora, word lists, tasks, suites of pairs), and the cells of rows.
 
 Every row has a position (file and line) for messages. `csv_tables` yields the rows of tables, and `parquet_files`
 yields the rows of Parquet files. Files of any size can be read, because memory contains only one row and a part of the

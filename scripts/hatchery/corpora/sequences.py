@@ -1,5 +1,5 @@
-"""Conversion of selections of text to a corpus of sequences: quotas, order, grouping, exact numbers of held-out
-sequences.
+"""Conversion of selections of text to a corpus of sequences. The settings determine quotas of texts, the grouping of
+texts into sequences, and exact numbers of held-out sequences.
 
 Source: the reduced-vocabulary paper (docs/papers/reduced-vocabulary.md, "Grouping", "Sequences" and "Unconstrained
 windows"). There are two levels of text: sentences and spans. Each level is grouped separately. The development split
@@ -96,7 +96,9 @@ class _Grouping:
         return len(self._points)
 
     def group(self) -> None:
-        """Group all items of the level into sequences, and write them to the level's file."""
+        """Group all texts of the level (sentences or spans) into sequences, and write the sequences to the level's
+        file.
+        """
         self._folder.mkdir()
         seed, level, maximum = self._settings.seed, self.level, self._group.maximum_sequences
         items = self._items()

@@ -80,8 +80,8 @@ class Treatment:
         return collapse(clean(line, BABYLM_RULES)) if self.corrected else clean(line, BABYLM_PUBLISHED_RULES)
 
     def minimal(self, line: str) -> str:
-        """Return the line after the minimal cleaning. With `reading: as_published`, the result can contain newlines and
-        no-break spaces.
+        """Return the line after the minimal cleaning (`cleaning.clean_minimal`). With `reading: as_published`, the
+        result can contain newlines and no-break spaces.
         """
         return collapse(clean_minimal(line)) if self.corrected else clean_minimal(line)
 

@@ -67,8 +67,8 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
 
 
 def divide(source: RawSource, file: str, options: RawTextReaderOptions, count: int) -> Iterator[Piece]:
-    """Yield the pieces of a file; yield no piece if the file is a single text or one JSON list. To find the pieces, a
-    file is read completely, unless it is a Parquet file.
+    """Yield the pieces of a file; yield no piece if the file is a single text or one JSON list. `count` is not used. To
+    find the pieces, a file is read completely, unless it is a Parquet file.
 
     Raises SourceError if the file cannot be read, and CorpusError for two articles with the same id.
     """
