@@ -75,8 +75,8 @@ class RunResult:
 
 
 class RunStore:
-    """The finished runs of a stage, one file per run: `<checkpoints>/<identity>/run_<seed>_<learning
-    rate>.<checksum>.npz`. `identity` is the digest that `runs_identity` returns.
+    """The finished runs of a stage, one file per run in the folder `<checkpoints>/<identity>`. `identity` is the digest
+    that `runs_identity` returns. A file name contains the run's seed, its learning rate and a checksum.
     """
 
     def __init__(self, checkpoints: Path, identity: str) -> None:

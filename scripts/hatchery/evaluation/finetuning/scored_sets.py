@@ -219,7 +219,7 @@ class ScoredSet:
 
     def scored(self, answers: Predicted, all_rows: bool = False) -> Scored:
         """Return labels, predictions and scores of the rows (or targets in sentences) that enter the metrics. If
-        `all_rows` is true, return those of all rows.
+        `all_rows` is true, return labels, predictions and scores of all rows.
         """
         chosen = np.flatnonzero(self.is_scored | all_rows)
         labels = self.labels[chosen]

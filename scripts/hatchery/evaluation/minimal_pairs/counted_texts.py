@@ -36,8 +36,8 @@ def right_texts(items: Sequence[Item], source: RawSource, suite: SuiteSettings) 
 def counted_by_text(
     items: Sequence[Item], decisions: Sequence[Decision], rights: Sequence[tuple[str, str]], suite: SuiteSettings
 ) -> list[Decision]:
-    """Return the decisions with the credit that BabyLM's organisers give. They compare the nth preferred text of a
-    paradigm with the nth correct text of this paradigm. The credit is 1 if the two texts are equal, else 0.
+    """Return the decisions with the credit that BabyLM's organisers give. The organisers compare the nth preferred text
+    of a paradigm with the nth correct text of this paradigm. The credit is 1 if the two texts are equal, else 0.
 
     `rights` is the result of `right_texts`.
     """
