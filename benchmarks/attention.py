@@ -55,7 +55,7 @@ class Case:
         return self.attention.scores(self.hidden, self.relative, self.positions)
 
     def limit(self) -> Tensor:
-        """Return the content scores without position scores."""
+        """Return the content scores, which are scaled products of queries and keys, without position scores."""
         query, key = self._content()
         return query @ key.transpose(-1, -2) * self.scale
 

@@ -54,8 +54,8 @@ def judged(metric: str, is_pairs: bool, on_cpu: float, on_gpu: float) -> tuple[s
 
 
 def compared(on_cpu: Mapping[Key, float], on_gpu: Mapping[Key, float], pairs: Collection[Key]) -> tuple[Table, bool]:
-    """Return a table of the values on both devices, and whether all values exist and their differences are within the
-    limits. `pairs` are the keys of accuracies of minimal pairs.
+    """Return a table of the values on CPU and GPU, and whether each of the CPU's values exists on the GPU and differs
+    by at most its limit. `pairs` are the keys of accuracies of minimal pairs.
     """
     rows: list[list[str]] = []
     for key, value in on_cpu.items():

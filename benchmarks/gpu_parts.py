@@ -260,7 +260,7 @@ def _killed_and_resumed(bench: Bench) -> Row:
 
 
 def _pretraining(bench: Bench, folder: Path) -> list[str]:
-    """Write token shards, and return the command of a small pretraining; the caller adds the paths of the results."""
+    """Write token shards, and return the command of a small pretraining, without the paths of its results."""
     width, steps = bench.sizes.width, bench.sizes.kill_steps
     tokenizer = folder / "tokenizer" / "manifest.json"
     with stage_run(tokenizer, {"stage": "train_tokenizer"}) as run:

@@ -156,7 +156,7 @@ class Training:
         return any(self.folder.glob("checkpoints/*/.step_*.partial"))
 
     def files(self) -> dict[str, bytes]:
-        """Return the compared files of the finished model by path."""
+        """Return the contents of the finished model's files by path, without the files of times and speeds."""
         folder = self.output.parent
         places = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
         return {place: path.read_bytes() for place, path in places.items() if path.name not in UNCOMPARED}
@@ -240,7 +240,9 @@ class Soak:
         )
 
     def await_moment(self, attempt: Attempt, moment: str) -> None:
-        """Wait until the moment at which the attempt is to be stopped."""
+        """Wait until the attempt is to be stopped: after a number of steps, during a checkpoint, or after a random
+        time.
+        """
         if moment == "at any moment":
             time.sleep(self.rng.random() * 1.2 * self.start_seconds)
             return
@@ -263,7 +265,7 @@ class Soak:
             time.sleep(0.001)
 
     def await_ends(self, attempts: list[Attempt]) -> None:
-        """Wait until attempts have ended, and record those whose exit status is wrong."""
+        """Wait until attempts have ended, and record a message for each attempt whose exit status or log is wrong."""
         self.wrong += [problem for problem in (attempt.end() for attempt in attempts) if problem is not None]
 
 

@@ -186,7 +186,9 @@ def seconds_of(function: Callable[[], object], device: str) -> float:
 
 
 def best_in_turns(steps: dict[str, Callable[[], None]], repetitions: int, device: str) -> dict[str, float]:
-    """Return the minimal seconds of each step; the first repetition is not counted."""
+    """Run the steps in turns, and return the minimal seconds of each step over the repetitions; the first repetition is
+    not counted.
+    """
     best = dict.fromkeys(steps, float("inf"))
     for repetition in range(repetitions + 1):
         for name, step in steps.items():
@@ -301,7 +303,9 @@ def utilisation(step: Callable[[], None], seconds: float, setting: Setting) -> s
 
 
 def packing_gain(setting: Setting, repetitions: int) -> str:
-    """Return, as text, the speed of a step with packed tokens divided by the speed with the padded batch."""
+    """Return, as text, the speed of a step that leaves out padding, divided by the speed of a step that computes
+    padding.
+    """
     step = make_step("ours", setting)
     threshold = encoder.PACKING_PAYS_FROM
 

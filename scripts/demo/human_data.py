@@ -25,7 +25,7 @@ COLUMNS = (
 
 
 def human_files(pairs: Mapping[str, Sequence[Pair]], seed: int) -> Iterator[tuple[str, bytes]]:
-    """Yield (path, content) of the files with reading times and ages.
+    """Yield (path, content) of the files with reading times of words, and with ages of acquisition.
 
     The sentences are good sentences of `pairs`, the minimal pairs by paradigm.
     """

@@ -95,8 +95,8 @@ def _documents(written: Callable[[str], str], language: str, seed: int, count: i
 
 
 def _paired(chosen: Mapping[str, list[Pair]], few: int) -> Files:
-    """Yield the files of minimal pairs. Depending on the suite, there is a folder or file for each paradigm, or one
-    table.
+    """Yield (path, content) of the files of minimal pairs. Some suites have a folder or file for each paradigm; other
+    suites have one table.
     """
 
     def rows(drawn: Sequence[Pair], written: Callable[[str], str], names: tuple[str, str]) -> list[TaskRow]:
@@ -162,7 +162,9 @@ def _question(group: Sequence[Pair], index: int, written: Callable[[str], str]) 
 
 
 def _tuned(pairs: Sequence[Pair], language: str, written: Callable[[str], str], count: int) -> Files:
-    """Yield training and validation rows of the fine-tuning tasks. The index of a row determines its label."""
+    """Yield (path, content) of the training and validation files of the fine-tuning tasks. The index of a row
+    determines its label.
+    """
     sizes = {"train": count, "valid": count // 3 + 1}
     for task in (*_OF_LETTERS, "sib200", "mnli", "xnli"):
         if language in _WITHOUT.get(task, ()):

@@ -94,7 +94,9 @@ class Draw:
         return tuple(map(self.text, patterns))
 
     def texts(self, **patterns: str) -> dict[str, Any]:
-        """Return the fields of a row by name: `patterns` maps the names of fields to patterns of their texts."""
+        """Return texts by field of a row: `patterns` maps each field to a pattern, whose slots are replaced by their
+        words.
+        """
         return {name: self.text(pattern) for name, pattern in patterns.items()}
 
     def _sentence(self, pattern: str) -> Words:

@@ -195,8 +195,8 @@ def official_parts(
 
 
 def _same(found: Mapping[str, int], expected: Mapping[str, int], some: bool) -> bool:
-    """Return True if the measured numbers of rows equal the official numbers, or if no rows were measured. If
-    `some` is true, tasks may be missing.
+    """Return True if the measured number of rows of each task equals the official number. Unless `some` is true, either
+    all tasks or no tasks must have been measured.
     """
     return all(expected.get(uid) == rows for uid, rows in found.items()) and (some or len(found) in (0, len(expected)))
 

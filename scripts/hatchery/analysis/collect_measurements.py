@@ -230,7 +230,9 @@ def _of_kind(kind: str, evaluated: Mapping[str, Path]) -> list[tuple[Result, Pat
 
 
 def _whole(place: TidyRow, kind: str, row: TidyRow, manifest: Manifest) -> TidyRow:
-    """Return a row of measurements, completed with the columns that all kinds of evaluation have."""
+    """Return a complete row of `measurements.parquet`: the columns `place` of the run, the kind of evaluation, the
+    columns `row`, and the digest of the manifest of the evaluation.
+    """
     return {**place, "kind": kind, **row, "manifest": manifest.digest}
 
 

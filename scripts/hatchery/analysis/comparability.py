@@ -93,7 +93,8 @@ def _values(aspect: str, values: Sequence[str]) -> str:
 def not_compared(found: Mapping[str, Mapping[str, Sequence[str]]]) -> list[str]:
     """Return a note on numbers that are not compared, with the reasons; empty if all numbers are comparable.
 
-    `found` maps the label of each compared number to the differing aspects (`differing`).
+    `found` maps the label of each compared number to the aspects of measurement in which the number differs from other
+    numbers (`differing`).
     """
     by_reason: dict[str, list[str]] = {}
     for label, different in found.items():

@@ -136,7 +136,7 @@ def read_statistics(manifest: Manifest) -> dict[tuple[str, str], Counts]:
 
 
 def read_token_statistics(tokens: Manifest, corpus: Manifest) -> dict[tuple[str, str], int]:
-    """Read the number of subwords by (source, split) from the manifest of the stage `encode_corpus`.
+    """Read the number of subwords by (source, split) from the `statistics.csv` of the stage `encode_corpus`.
 
     Raises ManifestError if the tokens were not made from `corpus`.
     """

@@ -25,7 +25,9 @@ ROWS_AT_ONCE = 1 << 16
 
 
 def join_words(settings: CollectSettings, models: Mapping[str, Path], words: Mapping[str, Path], output: Path) -> None:
-    """Write the table of surprisals of the stage `join_surprisals`, as Parquet and as CSV."""
+    """Write the surprisals of all models and texts as one table, in Parquet and as CSV, for the stage
+    `join_surprisals`.
+    """
     named = runs_by_name(settings.runs)
     results = {Result.of_key(key): path for key, path in words.items()}
     trained = {run: read_manifest(models[run]) for run in dict.fromkeys(result.run for result in results)}

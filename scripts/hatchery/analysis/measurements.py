@@ -93,8 +93,8 @@ def early_task(steps: int) -> str:
 
 
 def _first_steps(points: Iterable[tuple[int, float]], last: int) -> list[tuple[float, float]]:
-    """Return the points up to step `last`; the score at `last` is interpolated linearly. Return no points if the curve
-    does not start at step 0, or ends before step `last`.
+    """Return the points (step, score) up to step `last`; the score at `last` is interpolated linearly. Return no points
+    if the curve does not start at step 0, or ends before step `last`.
     """
     ordered = sorted(points)
     if not ordered or ordered[0][0] > 0 or ordered[-1][0] < last:

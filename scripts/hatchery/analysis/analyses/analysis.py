@@ -185,7 +185,9 @@ NUMBERS_FILE, FINDINGS_FILE, TABLE = "numbers.csv", "findings.json", "table_"
 
 @dataclass(frozen=True)
 class ShownFindings:
-    """The findings that a page shows: tables, notes and answer, and the paths of numbers.csv and of the table files."""
+    """The findings of an analysis, as its page shows them: tables, notes and answer, and the paths of numbers.csv and
+    of the table files.
+    """
 
     title: str
     tables: tuple[Table, ...]

@@ -131,8 +131,9 @@ class Pair:
 
 
 def analyse(settings: CorrelationSettings, study: Study) -> Findings:
-    """Return the pairs of perplexity and score, and their correlations. Raises ManifestError for an altered file, and
-    EvaluationError for an invalid file."""
+    """Return findings with the perplexity and score of each model and suite, and with the correlation over models for
+    each suite. Raises ManifestError for an altered file, and EvaluationError for an invalid file.
+    """
     from hatchery.analysis.compute_optimal import compared
 
     ours = [*_our_pairs(settings, study)]

@@ -256,8 +256,8 @@ def _table(
     found: Mapping[tuple[str, str], Sequence[Step]],
     printed: Mapping[tuple[str, tuple[int, ...]], float],
 ) -> Table:
-    """Return a table with a row for each pair of models, and a column for each source (paper, logged runs,
-    experiments).
+    """Return a table with a row for each pair of models, and a column with the cost-effectiveness ratios of each source
+    (paper, logged runs, experiments).
     """
     places: dict[tuple[str, tuple[int, ...], tuple[int, ...]], dict[tuple[str, str], Step]] = {}
     for key, each in found.items():

@@ -133,8 +133,8 @@ def findings(
     nouns: Nouns,
     left_out: Sequence[str] = (),
 ) -> Findings:
-    """Return findings with a row for each suite or task and each pair of models. `left_out` are notes on suites or
-    tasks that were not compared.
+    """Return findings with a row for each suite or task and each pair of models: the test of the difference between the
+    accuracies of the two models. `left_out` are notes on suites or tasks that were not compared.
     """
     from hatchery.rendering.escaping import readable
 

@@ -30,8 +30,8 @@ AXIS_NAMES = {"flops": "FLOPs", "tokens": "tokens", "parameters": "parameters"}
 
 
 def analyse(settings: PowerLawsSettings, study: Study) -> Findings:
-    """Return the compute-optimal points, fitted laws and break points of the study's models and of the published
-    curves.
+    """Return findings with the compute-optimal points (FLOPs, loss), the fitted laws, and the break points between
+    laws, for the study's models and for the published curves.
 
     Raises ManifestError for an altered file, and EvaluationError for an invalid file.
     """
@@ -79,7 +79,9 @@ _EMPTY: Numbers = dict.fromkeys(
 
 
 def _rows(source: str, points: Sequence["ScalingPoint"], laws: "Laws") -> Iterable[Numbers]:
-    """Yield rows for points, laws and break points. All rows have the same columns; `kind` names the type of a row."""
+    """Yield rows for the points (evaluations of a model), the fitted laws, and the break points between laws. All rows
+    have the same columns; `kind` names the type of a row.
+    """
     optimal = set(laws.optimal)
     for place, point in enumerate(points):
         yield _EMPTY | {

@@ -31,8 +31,8 @@ CellKey = tuple[str, str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnSettings(Settings):
-    """A column of the table, which shows one score. Suite, task and metric have their names in `summary.csv` and in the
-    published values.
+    """A column of the published table, which shows one score per model. Suite, task and metric have their names in
+    `summary.csv` and in the published values.
     """
 
     heading: str

@@ -99,8 +99,8 @@ def _rows(
 ) -> Iterator[Numbers]:
     """Yield a row for each model and score, with the difference from the reference initialisation.
 
-    `different` lists, for each score, the aspects in which its comparison basis differs from the basis of the reference
-    score. If any aspect differs, the row contains no difference.
+    `different` lists, for each score, the aspects of measurement, such as the tokenizer, in which the score differs
+    from the reference score. If any aspect differs, the row contains no difference.
     """
     for model in models:
         for key, found in sorted(values.items()):
