@@ -129,7 +129,7 @@ class Scores:
         - the scores are not comparable;
         - the noise of the best model is unknown;
         - noise could explain all differences;
-        - the best score is better than the score of guesses without reading the test items by at most its noise;
+        - the best score, minus its noise, is not better than the score of guesses without reading the test items;
         - one of the models to return has only one pretraining seed.
         """
         sign, decimals = direction(measure.metric), decimals_of(measure.metric)
