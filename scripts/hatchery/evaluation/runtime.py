@@ -1,7 +1,8 @@
 """Prepare an evaluation: load the pretrained model and its tokenizer, and choose the device.
 
-The caller (the runner, or `opening.open_model`) has already verified model and tokenizer by the manifest of the
-pretraining. Device, threads and compilation are not part of a result's identity.
+The caller (the runner, or `opening.open_model`) has already compared the checksums of the files of model and tokenizer
+with the manifest of the pretraining. A change of device, threads or compilation does not cause a result to be computed
+again.
 """
 
 import os
@@ -80,8 +81,9 @@ def load_pretrained(manifest_path: Path, translates: bool = False) -> tuple[Lang
 def load_encoder(manifest_path: Path, template: bool = False) -> tuple[Encoder, TextTokenizer]:
     """Return a pretrained model without its head, in float32 on the CPU, and its tokenizer.
 
-    If `template` is true, only the template of an external tokenizer adds special tokens to texts, and there are no
-    token types. Raises the errors of `open_trained`, and EvaluationError for a translation model or an ensemble.
+    `template` has an effect only on an external model: if it is true, a text gets exactly the special tokens of the
+    template in its tokenizer's file, and the model's input contains no token types. Raises the errors of
+    `open_trained`, and EvaluationError for a translation model or an ensemble.
     """
     return open_trained(read_manifest(manifest_path)).encoder(template)
 
@@ -120,13 +122,13 @@ def compilation_in_use(model: SentenceModel) -> Compilation:
 
 
 def prepare_device(name: DeviceName, threads: int | None = None, precision: MatrixPrecision = "fp32") -> torch.device:
-    """Return the device, and set PyTorch's numeric options so that near-ties between two sentences are decided
-    reproducibly.
+    """Return the PyTorch device called `name`, and set PyTorch's numeric options so that the comparison of two
+    sentences with almost equal scores has the same result in every run.
 
     `auto` is a CUDA device if there is one. `threads` limits the CPU threads of PyTorch; None uses PyTorch's default.
-    On CUDA, deterministic algorithms are enabled. Matrix products in reduced precision would decide some near-ties
-    differently, so they are computed in full float32 unless `precision` is "tf32". Raises ConfigError if CUDA is
-    required and missing, or if `threads` is not positive.
+    On CUDA, deterministic algorithms are enabled. Matrix products are computed in full float32 unless `precision` is
+    "tf32", because reduced precision would change the result of some of these comparisons. Raises ConfigError if CUDA
+    is required and missing, or if `threads` is not positive.
     """
     if threads is not None:
         if threads < 1:

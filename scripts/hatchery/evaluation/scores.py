@@ -1,7 +1,8 @@
-"""Results of one evaluation in memory: tables and facts. A stage writes them to files, which the collecting stage
-reads.
+"""Results of one evaluation in memory: tables, texts, and values for the manifest. A stage writes these results to
+files, which the stage `collect_measurements` reads.
 
-Each evaluation computes its scores from a model, items and settings, without manifests or files.
+Each evaluation computes its results from a model, data (sentences, words or rows) and settings, without reading or
+writing result files.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,8 +47,8 @@ class Scores:
     """Results of one evaluation.
 
     `tables` and `texts` map file names to the contents of files in the result's folder; the suffix of a table's name,
-    `.parquet` or `.csv`, determines its format. `facts` are stored in the manifest under `measures`. `speed` contains
-    facts that depend on the machine and not on the model.
+    `.parquet` or `.csv`, determines its format. `facts` are values that the manifest stores under `measures`. `speed`
+    contains measurements, such as seconds, that vary with the machine.
     """
 
     tables: Mapping[str, Table]

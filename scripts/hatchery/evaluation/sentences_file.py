@@ -1,5 +1,5 @@
-"""The file `sentences.json` of the stage `fill_sentences`: sentences of a corpus, with gaps that a model filled, and a
-model's continuations or translations.
+"""The file `sentences.json` of the stage `fill_sentences`. It contains sentences of a corpus and the texts that a model
+predicted: words for gaps in the sentences, continuations, or translations.
 """
 
 from dataclasses import dataclass
@@ -30,8 +30,8 @@ class FilledSentence(Record):
 
     The input is a sentence with GAP in place of a word, the beginning of a sentence, or a sentence to translate.
     `original` is the missing word, the continuation or the translation in the corpus. The answers for a gap are sorted,
-    most probable first. There are two continuations: the first has the most probable token at each step, and the second
-    is drawn.
+    most probable first. There are two continuations: the first has the most probable token at each step, and the tokens
+    of the second are drawn at random from the model's distribution.
     """
 
     given: str
@@ -90,8 +90,8 @@ class FilledSentences(Record):
 
 
 def text_of_sentences(manifest: Path) -> str:
-    """Return a phrase for the text from which the sentences of a manifest come, such as "development text". Raises
-    ManifestError for a damaged manifest.
+    """Return a phrase such as "development text" for the part of the corpus whose sentences the model received.
+    `manifest` is a manifest of the stage `fill_sentences`. Raises ManifestError for a damaged manifest.
     """
     measures = read_manifest(manifest).measures
     texts = {"dev": "development text", "train": "training text (there is no development text)"}

@@ -1,8 +1,8 @@
 """Settings for the evaluation of a pretrained model: minimal pairs, perplexity, and external models.
 
-All settings except `EvaluationRuntime` are part of a result's identity. Impossible values raise an error before any
-data is read. The settings of fine-tuning tasks and protocols are in `tasks.settings`; the settings of translation are
-in `translation_settings`.
+If one of these settings changes, the result is computed again, except for the settings in `EvaluationRuntime`.
+Impossible values raise an error before any data is read. The settings of fine-tuning tasks and protocols are in
+`tasks.settings`; the settings of translation are in `translation_settings`.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ IMPORT = "import_model"
 
 @dataclass(frozen=True)
 class BaselineSettings(Settings):
-    """An external model in the layout of the library `transformers`, registered as a raw input of kind folder."""
+    """An external model: a folder in the format of the library `transformers`, listed as a raw input in config.yaml."""
 
     architecture: Architecture
     """Architecture of the model. `masked` predicts masked words, `causal` predicts the next word, and `encoder_decoder`
@@ -77,7 +77,7 @@ else:
 
 @dataclass(frozen=True)
 class ExpectedSize(Settings):
-    """Expected size of a suite; a source of another size raises an error."""
+    """Expected numbers of paradigms and sentence pairs in a suite; other numbers in its files raise an error."""
 
     paradigms: Count | None = None
     """Number of paradigms; `null` accepts any number."""
@@ -90,7 +90,9 @@ MatrixPrecision = Literal["fp32", "tf32", "screened"]
 
 @dataclass(frozen=True)
 class PairColumns(Settings):
-    """Columns of a table, or fields of JSON lines, for a sentence pair."""
+    """Names of the columns that contain a sentence pair and its paradigm. In JSON lines, these names are the names of
+    fields.
+    """
 
     good: str
     """Column of the correct sentence."""
@@ -221,8 +223,8 @@ class SuiteSettings(Settings):
 
     @property
     def has_template(self) -> bool:
-        """True for BabyLM's editions since 2025: external models read the special tokens of their tokenizer's template
-        before a text. With `track`, one BOS then replaces these tokens.
+        """True for BabyLM's editions since 2025: before each text, external models read the special tokens of the
+        template in their tokenizer's file. In the multilingual track (`track`), they read one BOS instead.
         """
         return self.edition != 2023
 

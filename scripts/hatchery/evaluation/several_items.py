@@ -1,9 +1,9 @@
 """Run a stage for several items (suites or tasks of one model), one after another, in one process.
 
 Starting a process takes seconds, which is longer than the evaluation of a tiny model on few rows. Every item has its
-own folder and manifest, exactly as if the stage ran alone. An item is skipped if its manifest already has the same
-settings and inputs. If one item of the job changes or fails, the items that already finished are thus not computed
-again.
+own folder and manifest, exactly as if the stage ran alone. If an item's manifest shows that the item was already
+evaluated with the current settings and inputs, the item is skipped. So if one item changes or fails, the next run of
+the job does not compute the other items again.
 """
 
 import sys

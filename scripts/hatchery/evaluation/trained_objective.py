@@ -62,10 +62,10 @@ def use_of_objective(objective: ObjectiveKeys) -> Use:
 
 
 def measured_objective(settings: PerplexitySettings, model: Manifest) -> Objective:
-    """Return the objective that defines a model's prediction targets on held-out text.
+    """Return the objective that selects the tokens of held-out text that a model predicts.
 
-    For a model whose manifest contains no objective, the common masks (`common_masks`) define the targets. Raises the
-    ManifestError of `asked_objective`.
+    If the model's manifest contains no objective, tokens are masked as in `common_masks`. Raises the ManifestError of
+    `asked_objective`.
     """
     trained = objective_of_model(model) if "objective" in model.settings else None
     return asked_objective(settings, trained, str(model.path))
@@ -75,7 +75,8 @@ def asked_objective(settings: PerplexitySettings, trained: ObjectiveKeys | None,
     """Return the objective that defines a Hatchery model's prediction targets on held-out text. `trained` are the
     settings of the objective in training, None if unknown.
 
-    If `trained` is None and masking is "own", raises ManifestError naming `where`.
+    Raises ManifestError naming `where` if `trained` is None and the settings ask for the masks of the training
+    (`masking: own`).
     """
     common = common_masks(settings)
     if trained is None:

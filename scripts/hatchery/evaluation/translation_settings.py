@@ -66,8 +66,8 @@ class TranslationChoice(Settings):
 def require_test(beams: BeamChoice | None, tests: Mapping[str, HeldOutPairs]) -> None:
     """If a beam size is chosen, raise RefusedError unless `tests` contains the test set on which it is chosen.
 
-    In this case, also raise RefusedError for a test set with the name BEAM, because this name is a key of the
-    manifest's measures.
+    If a beam size is chosen, also raise RefusedError for a test set with the name BEAM. This name is the manifest's key
+    for the chosen beam size.
     """
     if beams is not None and beams.test not in tests:
         there = ", ".join(tests) or "none"

@@ -1,8 +1,8 @@
 """Adapters of a user's PyTorch module for evaluations that need more than logits and a Hatchery tokenizer.
 
 `UserEncoder` returns the hidden states for fine-tuning and probing; the module's own method `hidden_states` computes
-them. `LibraryView` gives a module whose tokenizer is from the library `transformers` the interface of a model of that
-library.
+them. `LibraryView` is for a module with a tokenizer of the library `transformers`: it has the interface of a model of
+this library.
 """
 
 from types import SimpleNamespace
@@ -23,7 +23,8 @@ STATES = "hidden_states"
 class UserEncoder(Encoder):
     """The encoder of a user's module, whose method `hidden_states` returns the hidden states.
 
-    Raises EvaluationError for a module without this method, and ModelError for states whose shape is not [B, T, D].
+    Raises EvaluationError for a module without this method, and ModelError for states whose shape is not [sequences,
+    tokens, width].
     """
 
     def __init__(self, network: OwnModel, causal: bool, some_id: int) -> None:
@@ -49,16 +50,20 @@ class UserEncoder(Encoder):
 
     @property
     def has_residual_stream(self) -> bool:
-        """False, because the module's layers are unknown."""
+        """False, because it is unknown whether the module's layers add their outputs to their inputs."""
         return False
 
     @property
     def layers_add_up(self) -> bool:
-        """False, because the module's layers are unknown."""
+        """False, because it is unknown whether the state after a layer is the sum of the contributions of all layers so
+        far.
+        """
         return False
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> list[Tensor]:
-        """Return the hidden states of all layers, each [B, T, D]. Raises ModelError for states of other shapes."""
+        """Return the hidden states of all layers, each [sequences, tokens, width]. Raises ModelError for states of
+        other shapes.
+        """
         causal = torch.full(input_ids.shape[:1], self.first_token_is_blind, device=input_ids.device)
         with missing_embeddings_reported(self.name, input_ids):
             found = getattr(self.module, STATES)(input_ids, may_read(input_ids, attention_mask, causal))
@@ -76,8 +81,9 @@ class UserEncoder(Encoder):
         return states
 
     def hidden_at(self, input_ids: Tensor, attention_mask: Tensor | None, rows: Tensor, *, few: bool = False) -> Tensor:
-        """Return the last hidden states [M, D] at the flat positions `rows` int64 [M]; position t of sequence b is b *
-        T + t. `few` has no effect, because the module computes all positions.
+        """Return the last hidden states [positions, width] at the positions `rows` int64, numbered through the whole
+        batch: position t of sequence b has the number b times the sequence length plus t. `few` has no effect, because
+        the module computes all positions.
         """
         return self(input_ids, attention_mask)[-1].flatten(0, 1).index_select(0, rows)
 
@@ -91,7 +97,7 @@ class UserEncoder(Encoder):
 class LibraryView(nn.Module):
     """A user's module with the interface of a model of the library `transformers`.
 
-    Raises ModelError for logits whose shape is not [B, T, V].
+    Raises ModelError for logits whose shape is not [sequences, tokens, output ids].
     """
 
     def __init__(self, network: OwnModel, causal: bool) -> None:
@@ -100,14 +106,15 @@ class LibraryView(nn.Module):
         self.config = SimpleNamespace(max_position_embeddings=network.longest_input, pad_token_id=None, model_type="")
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: Any) -> SimpleNamespace:
-        """Return an object with the logits [B, T, V]. The module caches no keys and values, and reads no token
-        types."""
+        """Return an object with the logits [sequences, tokens, output ids]. The module caches no keys and values, and
+        reads no token types.
+        """
         causal = torch.full(input_ids.shape[:1], self.causal, device=input_ids.device)
         mask = None if attention_mask is None else attention_mask.bool()
         return SimpleNamespace(logits=self.network.logits(input_ids, mask, causal))
 
     def get_output_embeddings(self) -> SimpleNamespace:
-        """Return an object whose `weight` has the length V, the number of output ids."""
+        """Return an object whose `weight` has one row per output id."""
         return SimpleNamespace(weight=torch.empty(self.network.config.vocab_size, 0))
 
     def get_input_embeddings(self) -> SimpleNamespace:

@@ -1,9 +1,10 @@
 """Scoring methods (ways), and the models that each method fits. Planning checks before any training that the method
 fits the model, and jobs check it again.
 
-A masked model predicts a masked token at the token's own position. A hybrid model (GPT-BERT) predicts it at the
-previous position, and can also continue a text. Logits read at the wrong position would give meaningless scores without
-an error, so the position is checked.
+A masked model predicts a masked token at the token's own position. A hybrid model (GPT-BERT) predicts a masked token at
+the previous position, and can also continue a text. A method that reads the logits at the wrong position would return
+meaningless scores without an error. The checks therefore also compare the position of the method with the position of
+the model.
 """
 
 from collections.abc import Callable, Sequence
@@ -120,8 +121,8 @@ def never_hidden(name: str, objective: "ObjectiveKeys") -> str | None:
 
 
 def fitting_ways(kinds: Sequence[str], predicted_before: int) -> list[str]:
-    """Return the scoring methods that fit a model. `kinds` are the model's uses; `predicted_before` is the distance
-    from the position of a prediction to the predicted masked token.
+    """Return the scoring methods that fit a model. `kinds` are the model's uses. `predicted_before` is 1 if the model
+    predicts a masked token at the position before this token, and 0 if it predicts the token at its own position.
     """
     return [
         name

@@ -57,7 +57,8 @@ def continuation(
 def best_subwords(
     tokenizer: Tokenizer | BaselineTokenizer, logits: torch.Tensor, number: int
 ) -> list[tuple[str, float]]:
-    """Return the `number` most probable subwords under `logits` [V], in readable form, with their probabilities.
+    """Return the `number` most probable subwords, in readable form, with their probabilities. `logits` is a vector with
+    one value per id.
 
     Equally probable subwords are ordered by id. The special tokens of a Hatchery model have the probability 0. The
     special tokens of an external model are not excluded.

@@ -74,7 +74,8 @@ def _require(named: Named, where: str, project: "Project") -> None:
 
 def check_corpus(name: str, corpus: CorpusFile, where: str, project: "Project") -> None:
     """Raise ConfigError if a corpus depends on itself, or if a source has an unsupported encoding. Also raise
-    ConfigError if a selection is too small for a quota, or if a language of a sample names an unknown source.
+    ConfigError if selections have too few texts for the requested numbers (`check_quotas`), or if a language of a
+    sample names an unknown source.
     """
     check_circle(name, project, where)
     if corpus.made_from == "sources":
@@ -131,7 +132,9 @@ def check_circle(name: str, project: "Project", where: str) -> None:
 
 
 def _corpora_in(kind: str, name: str, project: "Project") -> Iterator[str]:
-    """Yield the names of the corpora that a corpus or a selection uses, directly or through its selections."""
+    """Yield the names of the corpora in the file of the corpus or selection `name`, and in the files of the selections
+    that this file names.
+    """
     for reference in references(project.block(kind, name)) if project.has(kind, name) else ():
         if reference.kind == "corpus":
             yield reference.name

@@ -184,7 +184,7 @@ class ClusterSettings(Settings):
     """Settings of the machines to which jobs are submitted. If jobs run on this machine, only `gpus_per_node`,
     `jobs_per_gpu` and the keys of the cost estimate have an effect. Each key that begins with `gpu_`, except
     `gpu_type`, replaces the key without `gpu_` in jobs that compute with models; `null` replaces nothing. The keys
-    change only estimated costs, and the page and cards that show these costs; no other result depends on the keys.
+    change only estimated costs, and the pages that use these costs; no other result depends on the keys.
     """
 
     account: Word | None = None

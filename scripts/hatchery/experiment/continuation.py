@@ -73,7 +73,9 @@ def origin_of(project: "Project", experiment: str, run: str, seed: int) -> Origi
 
 
 def chosen_run(project: "Project", experiment: str, chosen: ModelChoice, seed: int, where: str) -> Origin:
-    """Return the run that `chosen` names. This run is an input of a run of `experiment` with the seed `seed`.
+    """Return the run and the seed of the model that `chosen` names. If `chosen` names no experiment, the run belongs to
+    `experiment`. If `chosen` names no seed, the result has the only seed of the run or, if the run has several seeds,
+    `seed`.
 
     `where` is the file and key of `chosen`, for messages. Raises ConfigError for an unknown experiment, run or seed.
     """
@@ -120,7 +122,9 @@ def pretraining_of(project: "Project", origin: Origin) -> PretrainingSettings:
 
 
 def trains(pretraining: PretrainingSettings) -> bool:
-    """Return True if a run has training steps. A budget may replace `steps`."""
+    """Return True unless the number of training steps of a run is 0. A run whose budget determines this number also
+    counts as a run with training steps.
+    """
     return pretraining.steps != 0
 
 
@@ -234,7 +238,7 @@ def _check_fit(project: "Project", experiment: str, run: str, seed: int, origin:
 
 def _check_budget(project: "Project", experiment: str, run: str, seed: int, place: str) -> None:
     """Raise ConfigError for a budget of words that does not exceed the word budget of the initial model's run. Also
-    raise ConfigError for a budget in minutes with `take: training`.
+    raise ConfigError if a run with a budget in minutes continues the training state of another run (`take: training`).
 
     If the run has `checkpoints_at`, also raise ConfigError if the number of words that the initial model has read is
     unknown: its run has no word budget, or `initialise_from.step` selects an intermediate checkpoint. Without this
@@ -299,8 +303,8 @@ def _check_training(
 
 
 def _built(project: "Project", experiment: str, run: str) -> dict[str, object]:
-    """Return the settings on which the tensors of a run's model depend, and the settings on which the model's use of
-    these tensors depends.
+    """Return the settings that determine the tensors of a run's model, and the settings that determine the computation
+    with these tensors.
     """
     pretraining = project.experiment(experiment).runs[run].pretraining
     objective = pretraining.objective

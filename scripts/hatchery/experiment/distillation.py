@@ -136,8 +136,8 @@ def check_distillation(name: str, experiment: "Experiment", where: str, project:
 
 
 def _check_order(name: str, run: str, project: "Project") -> None:
-    """Raise ConfigError if the model that determines the data order depends on the run, or cannot predict the run's
-    labels.
+    """Raise ConfigError if the model that determines the data order depends on the run. If this model is also a run,
+    raise ConfigError if it has another tokenizer, an unsuitable objective, or too few positions for the sequences.
     """
     place = order_place(project, name, run)
     entry = project.experiment(name).runs[run]

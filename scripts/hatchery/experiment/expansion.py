@@ -210,7 +210,9 @@ def rows_of_grid(grid: Mapping[str, Any], where: str) -> Iterator[tuple[str, Doc
 
 
 def _rows(part: GridRows, columns: list[str], taken: Mapping[WrittenRow, str], where: str) -> Iterator[WrittenRow]:
-    """Yield the rows of one list entry of a grid set; `taken` are the rows of earlier entries."""
+    """Yield the rows of one list entry of a grid set. `taken` contains the rows of the grid's earlier entries; `around`
+    and `draw` do not repeat these rows.
+    """
     if part.rows is not ABSENT:
         yield from (_row(row, columns, f"{where}.rows.{index}") for index, row in enumerate(part.rows))
     elif part.around is not ABSENT:
@@ -269,8 +271,8 @@ def _runs_of(row: WrittenRow, part: GridRows, grid: Grid) -> Iterator[tuple[str,
 
 
 def _of_its_row(run: Document, name: str) -> Document:
-    """Return the run of a variant. If its `initialise_from` has neither `run` nor `path`, set `run` to `name`, the run
-    of the same row without the variant.
+    """Return the run of a grid row and a variant. If the run sets `initialise_from` without `run` and `path`, it starts
+    from the run called `name`, which has the same row and no variant.
     """
     start = run.get("pretraining", {}).get("initialise_from")
     if not isinstance(start, Mapping) or {"run", "path"} & start.keys():

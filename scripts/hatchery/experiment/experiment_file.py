@@ -276,8 +276,8 @@ class ExperimentFile(OneOfKeys):
 
     @classmethod
     def other_files(cls) -> Mapping[str, type]:
-        """Settings classes of other files, by file name. A message about a key that is unknown here can name the file
-        that has this key.
+        """Settings classes of other files, by file name. If a key is unknown here, but known in one of these files, the
+        error message names that file.
         """
         from hatchery.experiment.kinds import MainFile
 

@@ -66,8 +66,8 @@ def head_of_task(finetuning: Finetuning, head: HeadSettings) -> HeadSettings:
 
 
 def _named(base: str | None, task: str, project: "Project", where: str) -> list[Mapping[str, Any]]:
-    """Return the settings to merge for the protocol `base` and `task`, in the order of merging. The settings of `base`
-    come last, after the settings of the protocols from which `base` inherits.
+    """Return the settings that the protocol `base` and its own bases contain, for all tasks and for `task`, in the
+    order of merging. The settings of `base` come last.
     """
     layers: list[Mapping[str, Any]] = []
     taken: list[str] = []

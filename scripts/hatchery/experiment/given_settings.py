@@ -30,8 +30,9 @@ def given_settings(files: Iterable[Path], arguments: Iterable[str]) -> Given:
 
 
 def place_of(key: str, given: Given) -> str:
-    """Return the source of a key such as `compute.device`. If no source contains the key, return the source of the
-    nearest enclosing key or, if there is no such source, the first source.
+    """Return the source of the value of a key such as `compute.device`: a file or the option `--config`. If the key has
+    no value, return the source of the nearest enclosing key or, if there is no such source, the first source in
+    `given`.
     """
     parts = tuple(key.split("."))
     for length in range(len(parts), 0, -1):

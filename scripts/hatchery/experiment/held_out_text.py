@@ -196,7 +196,8 @@ def holds_only(project: "Project", name: str, content: str) -> bool:
 
 
 def sources_of(project: "Project", name: str) -> tuple[Any, ...]:
-    """Return the sources of a corpus or of the corpus that it samples; empty for a corpus made from `sequences`.
+    """Return the sources of a corpus. For a sample, return the sources of the sampled corpus. For a corpus of selected
+    texts (`sequences`), return an empty tuple.
 
     Raises ConfigError for an invalid corpus.
     """

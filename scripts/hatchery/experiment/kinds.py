@@ -146,7 +146,7 @@ class TaskFile(Variant):
 class Compute(TrainingRuntime):
     """Settings of the computation. They change a result at most by rounding; `device` and `micro_batch_size` also
     change the random draws of dropout. If you change a value, no result is computed again. Only estimated costs, and
-    the page and cards that show these costs, are rewritten, within seconds.
+    the pages that use these costs, are rewritten, within seconds.
     """
 
     corpus_threads: Count = 2
@@ -171,8 +171,8 @@ class MainFile(Settings):
 
     @classmethod
     def other_files(cls) -> Mapping[str, type]:
-        """Settings classes of other files, by file name. A message about a key that is unknown here can name the file
-        that has this key.
+        """Settings classes of other files, by file name. If a key is unknown here, but known in one of these files, the
+        error message names that file.
         """
         return {"the experiment's file": ExperimentFile}
 

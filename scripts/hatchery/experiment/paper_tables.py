@@ -25,11 +25,12 @@ STAR = "*"
 
 
 def with_rows_by_name(experiment: "Experiment", where: str, folder: Path) -> "Experiment":
-    """Return the experiment with a published row for each run whose name matches a pattern: the value of the entry `*`
-    under `published.rows`.
+    """Return the experiment after applying the entry `*` under `published.rows` to its runs. The value of this entry is
+    a pattern, such as `small_*`. In the pattern, the name of a run replaces `*`; if the paper's table has a row with
+    the resulting name, this row becomes the published row of the run.
 
     Without this entry, the experiment is returned unchanged. `folder` is the configuration folder. Raises ConfigError
-    for a pattern that matches no run.
+    for a pattern without `*`, and for a pattern that yields a row of the table for no run.
     """
     published = experiment.published
     if published is None or STAR not in published.rows:

@@ -96,8 +96,8 @@ def _encodes_first_words_differently(project: "Project", name: str) -> bool:
 
 
 def preference_warnings(experiments: Iterable[str], project: "Project") -> Iterator[str]:
-    """Yield a warning for each suite whose raw input also contains the preference pairs on which a run, or a model from
-    which the run starts, was trained.
+    """Yield a warning for each minimal-pair suite that reads a raw input with preference pairs on which a run, or an
+    initial model of this run, was trained.
     """
     for name in experiments:
         experiment = project.experiment(name)

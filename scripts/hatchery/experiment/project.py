@@ -142,8 +142,8 @@ class Project:
         return self._blocks[kind, name]
 
     def _with_rows_that_are_here(self, task: TaskFile) -> TaskFile:
-        """Return the task. If config.yaml has no raw input for the task, but has one for the task that `otherwise`
-        names, the returned task has the files of that other task.
+        """Return the task. If config.yaml contains the raw input of the task `otherwise`, but not the raw input of this
+        task, the returned task reads the files of the task `otherwise`.
         """
         if task.otherwise is None or task.data is ABSENT or self._can_be_had(task.data):
             return task
@@ -273,8 +273,8 @@ class Project:
         return {f"{part}/{key}": value for part in self.members(name) for key, value in values_of(part).items()}
 
     def cards(self, name: str) -> list[str]:
-        """Return the corpora that an experiment or a study describes: its training corpora, then the corpora under
-        `cards`.
+        """Return the corpora that the page of an experiment or a study describes: the training corpora, then the
+        corpora that experiments list under the key `cards`.
         """
         blocks = [self.experiment(part) for part in self.members(name)]
         return [*(block.corpus for block in blocks), *(corpus for block in blocks for corpus in block.cards)]

@@ -1,9 +1,9 @@
 """Check that the selections of a corpus have enough text for its quotas and its held-out sequences.
 
-In a selection of windows, two settings limit the number of selected windows: the number of windows drawn per text, and
-the number of documents downloaded from a data set of the Hugging Face hub, because a text is one document or several
-joined documents. This check computes an upper bound at planning time. Only the job that groups sequences knows the
-exact number, after hours of downloading and selecting.
+In a selection of windows, two settings limit the number of selected windows. The first is the number of windows drawn
+per text. The second is the number of documents downloaded from a data set of the Hugging Face hub: a text contains at
+least one document, so there are at most as many texts as documents. This check computes an upper bound at planning
+time. Only the job that groups sequences knows the exact number, after hours of downloading and selecting.
 """
 
 import fnmatch
@@ -52,8 +52,9 @@ def check_quotas(corpus: CorpusFile, where: str, project: "Project") -> None:
 
 
 def _most_texts(name: str, wanted: int, project: "Project") -> QuotaLimit | None:
-    """Return the maximum number of windows that a selection can contain; None if this number is unknown, as for
-    sentences and spans. `wanted` is the requested number of windows.
+    """Return the maximum number of windows that a selection can contain. Return None if this number is unknown, and for
+    a selection of sentences or spans, whose number is unknown before they are selected. `wanted` is the requested
+    number of windows.
     """
     selection = project.selection(name)
     if selection.level != "windows":

@@ -27,7 +27,9 @@ class SeededRun(Settings):
 
     @classmethod
     def from_seed(cls, model: str, seed: int, label: str = "") -> "SeededRun":
-        """Return the run of a model with a seed. `name` is composed as in file names."""
+        """Return the pretrained model of the run `model` with the pretraining seed `seed`. Its `name` consists of both,
+        such as `ltg_bert-s42`.
+        """
         return cls(f"{model}-s{seed}", model, seed, label)
 
     @classmethod

@@ -20,8 +20,8 @@ LINKED = ("published", "paper_tables")
 
 
 def shipped_for(folder: Path) -> Path | None:
-    """Return the folder of the shipped configuration, which adds to a project's own `config/`. Return None if
-    `config/` is itself the shipped configuration, or if no configuration is shipped.
+    """Return the folder of the shipped configuration, from which files that are missing in a project's own `config/`
+    are read. Return None if `config/` is itself the shipped configuration, or if no configuration is shipped.
     """
     if (copy := folder / COPY).is_dir():
         return copy

@@ -236,8 +236,8 @@ def _sets_a_key_of(run: Mapping[str, Any], sweep: Sweep) -> bool:
 
 
 def _shortest(sweep: Sweep, sweeps: Sequence[Sweep]) -> Path:
-    """Return the shortest end of the path of a sweep's key that is unique among all keys: `learning_rate` or
-    `optimizer.name`.
+    """Return a sweep's key without its first parts, as short as possible but not equal to the end of another key:
+    `learning_rate`, or `optimizer.name` if another key also ends in `name`.
     """
     others = {*_known_paths(), *((other.scope, *other.path) for other in sweeps)} - {(sweep.scope, *sweep.path)}
     for start in range(len(sweep.path) - 1, -1, -1):

@@ -101,7 +101,9 @@ class Sample(SampleKeys, OneOfKeys):
 
     @property
     def adjusted_words(self) -> int | None:
-        """Number of English words with the same content as a multilingual sample; None for other samples."""
+        """Size of a multilingual sample as the equivalent number of English words, summed over its languages; None for
+        other samples.
+        """
         return None if self.languages is ABSENT else sum(part.adjusted_words for part in self.languages.values())
 
 

@@ -131,8 +131,8 @@ def _other_text(experiment: "Experiment", project: "Project") -> Iterator[str]:
 
 
 def vocabularies_in(corpus: str, project: "Project", seen: frozenset[str] = frozenset()) -> list[tuple[str, str]]:
-    """Return (vocabulary, selection) for each selection on which the text of a corpus depends, if the vocabulary is
-    drawn from another raw input than the selected text.
+    """Return (vocabulary, selection) for each selection on which the text of a corpus depends, if vocabulary and
+    selected text are from different raw inputs.
 
     Selections of windows are omitted, because their text does not depend on a vocabulary. `seen` are the corpora that
     the recursion has visited.

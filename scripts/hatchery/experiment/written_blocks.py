@@ -232,7 +232,9 @@ def _without_nulls(keys: Any) -> Any:
 
 
 def _leave_out(document: Document, inherited: Document, keys: Sequence[str]) -> None:
-    """Remove from `document` the null entries under `keys` whose names also occur in `inherited`, the base."""
+    """Remove null entries from the mapping at the path `keys` of `document`. An entry is removed only if the base,
+    `inherited`, has an entry of the same name at this path.
+    """
     entries, of_base = (reduce(_below, keys, holder) for holder in (document, inherited))
     for name in [name for name, entry in entries.items() if entry is None and name in of_base]:
         del entries[name]

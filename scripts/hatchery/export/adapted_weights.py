@@ -1,5 +1,5 @@
 """Weights of an exported model that `transformers` cannot load or resize by itself: layer norms, which must stay in
-fp32; tables that are not stored; and the rows of an output layer.
+fp32; tables (buffers), which weight files do not contain; and the rows of an output layer.
 """
 
 import torch

@@ -1,12 +1,13 @@
-"""Write a folder that `transformers` can load: configuration, weights, tokenizer and the family's modelling file.
+"""Write a folder that `transformers` can load: configuration, weights, tokenizer, and the modelling file of the model
+family (such as LTG-BERT).
 
 The weights are bit-identical to the pretrained weights. Their names are the parameter names of the classes in the
 modelling file. The tokenizer is the tokenizer of pretraining, with two changes: it adds special tokens, and it
 recognises the mask token within texts.
 
 The modelling file merges a root module and all code that it needs. The root module defines the family's classes, which
-derive from classes that all families share. If a family is an encoder with a head, its root module is generated here
-from its record (`Family`). The root modules of other families are files in this folder.
+derive from classes that all families share. For a family that is an encoder with a head, this module generates the text
+of the root module from the family's `Family` object. The root modules of other families are files in this folder.
 """
 
 import copy
@@ -278,8 +279,8 @@ def _prefix_moved(definition: dict[str, Any]) -> list[dict[str, Any]]:
     """Disable the space that the pre-tokenizer inserts before a text. Return the steps that the normaliser must apply
     before it inserts this space.
 
-    If the pre-tokenizer inserts no space, the list is empty. If the pre-tokenizer inserts a space and no other step is
-    needed, the list contains one empty step.
+    If the pre-tokenizer inserts no space, the list is empty. If the normaliser must insert the space, but must apply no
+    step before, the list contains one empty mapping.
     """
     parts = _parts(definition)
     kinds = [part["type"] for part in parts]

@@ -97,12 +97,13 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
         decoder_attention_mask: Tensor | None = None,
         cache: EncoderDecoderCache | None = None,
     ) -> Seq2SeqLMOutput | tuple[Any, ...]:
-        """Return logits [B, T, V] of the tokens that follow `decoder_input_ids` int64 [B, T] in the translation.
+        """Return the logits [sentences, target tokens, vocabulary] of the tokens that follow `decoder_input_ids` int64
+        [sentences, target tokens] in the translation.
 
-        The source is `input_ids` int64 [B, S], or `encoder_outputs` if the encoder has already been run.
-        `inputs_embeds` are rows of the word embedding that replace `input_ids`. If `labels` int64 [B, T] are given
-        (-100: ignored), the mean cross-entropy is also returned. If `decoder_input_ids` are missing, the decoder then
-        reads the start token and all labels except for the last.
+        The source is `input_ids` int64 [sentences, source tokens], or `encoder_outputs` if the encoder has already been
+        run. `inputs_embeds` are rows of the word embedding that replace `input_ids`. If `labels` int64 [sentences,
+        target tokens] are given (-100: ignored), the mean cross-entropy is also returned. If `decoder_input_ids` are
+        missing, the decoder then reads the start token and all labels except for the last.
 
         If `past_key_values` is given, the decoder reads the tokens that follow the cached tokens. Version 5.24 of
         `transformers` renamed this argument to `cache`; version 4 also passes the positions of the tokens in
@@ -140,8 +141,8 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
         return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
 
     def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
-        """Return the decoder's inputs int64 [B, T] for predicting `labels` int64 [B, T]: the start token, and all
-        labels except for the last.
+        """Return the decoder's inputs for predicting `labels`: the start token, and all labels except for the last.
+        Both are int64 [sentences, target tokens].
         """
         read = labels.roll(1, dims=1)
         read[:, 0] = self.config.decoder_start_token_id
@@ -185,10 +186,10 @@ class SourceReader:
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> BaseModelOutput:
-        """Return the encoder's output [B, S, D] for the source.
+        """Return the encoder's output [sentences, source tokens, width] for the source.
 
         `hidden_states` are the output of the embedding and the output of each layer, before the last norm. `attentions`
-        are the attention probabilities [B, H, S, S] of each layer, before dropout.
+        are the attention probabilities [sentences, heads, source tokens, source tokens] of each layer, before dropout.
         """
         model = self.model
         probabilities: list[Tensor] | None = [] if chosen(model, "output_attentions", output_attentions) else None

@@ -176,8 +176,8 @@ def _documents(manifest: Manifest) -> dict[str, Any]:
 
 
 def _words(manifest: Manifest) -> dict[str, float]:
-    """Return the surprisals (nats) of the words of a MECO text by `item:word`. If a key occurs several times, the first
-    surprisal is returned.
+    """Return the surprisals (nats) of the words of a MECO text. The keys have the form `item:position`, with the
+    position of the word in the item. If a key occurs several times, the first surprisal is returned.
     """
     return item_words(pl.read_parquet(manifest.file("words.parquet")))
 

@@ -74,8 +74,8 @@ def submission(settings: SubmissionSettings, predictions: Found, fast: Found) ->
 
 
 def _predictions(manifest: Manifest | None) -> Any:
-    """Return the content of an evaluation's `predictions.json`. Return None if there is no evaluation, or if only a
-    sample of the rows was evaluated; then this file does not exist.
+    """Return the content of an evaluation's `predictions.json`. Return None if `manifest` is None, or if the evaluation
+    has not written this file, for example because only a sample of the rows was evaluated.
     """
     if manifest is None or not manifest.listed("predictions.json"):
         return None

@@ -215,7 +215,9 @@ def _sentence(record: Record, settings: ReadingTableSettings) -> str | None:
 
 
 def _number(record: Record, column: str, settings: ReadingTableSettings) -> float:
-    """Return the number in a cell, NaN if missing. Raises EvaluationError naming file, line and column."""
+    """Return the number in a row's cell; NaN for a missing value. Raises EvaluationError naming file, line and column
+    if the cell is infinite or not a number.
+    """
     value = record.value(column)
     if is_missing(value, settings.missing):
         return math.nan

@@ -43,8 +43,8 @@ def finetuning_settings(project: "Project", experiment: str, task: str) -> dict[
 
 
 def task_settings(own: TaskSettings, head: HeadSettings, protocol: ProtocolChoice) -> dict[str, object]:
-    """Return the settings of the stage `finetune` for a task, its head and its protocol. The metric that the protocol
-    reports is the first of the metrics.
+    """Return the settings of the stage `finetune` for a task, its head and its protocol. In the returned list of the
+    task's metrics, the metric that the protocol reports is the first.
     """
     # Papers and pipelines report different metrics of the same predictions. A task's first metric is its primary
     # metric, so put the metric that the protocol reports first.
@@ -56,8 +56,8 @@ def task_settings(own: TaskSettings, head: HeadSettings, protocol: ProtocolChoic
 
 
 def task_inputs(of: "Outputs", task: str) -> dict[str, Any]:
-    """Return the sources of a task and of its transfer tasks, and the vocabularies by which rows of these tasks are
-    filtered.
+    """Return the source manifests of a task and of its transfer tasks, by task, and the manifests of the vocabularies
+    that these tasks use to drop rows with other words.
     """
     blocks = {name: of.project.task(name) for name in (task, *of.project.task(task).transfer_tasks)}
     vocabularies = {block.vocabulary.name for block in blocks.values() if block.vocabulary is not None}

@@ -1,5 +1,5 @@
-"""The stage `import_model`: convert a raw folder with an external model to a result folder with the layout of a
-pretrained model's folder.
+"""The stage `import_model`: convert a raw folder with an external model to a result folder with the same files as the
+folder of a pretrained Hatchery model.
 
 The result contains the complete language model in float32 as `model.safetensors`, `config.json` and the tokenizer's
 files. Every evaluation can therefore read an imported model like a Hatchery model. Errors in the raw folder are

@@ -69,8 +69,9 @@ def check_ages(source: "RawSource", settings: AcquisitionSettings, rows: MostRow
 
 
 def acquisition_asked(experiment: "Experiment", run: "SeededRun") -> tuple[str, ...]:
-    """Return one unnamed evaluation if the experiment evaluates age of acquisition and the run has checkpoints at word
-    milestones. Otherwise, return no evaluation.
+    """Return the names of a run's evaluations of age of acquisition. There is one evaluation, with an empty name, if
+    the experiment evaluates age of acquisition and the run saves checkpoints at word counts. Otherwise, the tuple is
+    empty.
     """
     if experiment.acquisition is None or run.is_baseline or run.milestone_of:
         return ()
@@ -79,7 +80,7 @@ def acquisition_asked(experiment: "Experiment", run: "SeededRun") -> tuple[str, 
 
 def acquisition_rows(evaluated: Evaluated) -> list[TidyRow]:
     """Return one row: the correlation, times 100, between children's and the model's ages of acquisition. As in
-    BabyLM's code, a correlation counts as 0 if it is not significant, or if fewer than three words remain.
+    BabyLM's code, the correlation counts as 0 if it is not significant, or if fewer than three words have both ages.
     """
     measures = evaluated.manifest.measures
     value = 100 * float(measures["aoa"])

@@ -26,8 +26,8 @@ def perplexity_settings(project: "Project", experiment: str) -> dict[str, object
 
 
 def held_out_text(of: "Outputs", experiment: str, run: str) -> dict[str, Paths]:
-    """Return the token shards of the held-out text. For an external model, which has its own tokenizer, return the
-    corpus with the documents.
+    """Return the manifest of the corpus as token shards, which contain the held-out splits. For an external model,
+    which has its own tokenizer, return the manifest of the corpus as text.
     """
     block = of.project.experiment(experiment)
     if run in block.baselines:

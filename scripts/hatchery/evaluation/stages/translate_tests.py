@@ -28,7 +28,9 @@ def translation_settings(project: "Project", experiment: str) -> dict[str, objec
 
 
 def translation_asked(experiment: "Experiment", run: "SeededRun") -> tuple[str, ...]:
-    """Return one unnamed evaluation if the run translates the test sets; otherwise, return no evaluation."""
+    """Return the names of a run's translation evaluations. There is one evaluation, with an empty name, if the run
+    translates the experiment's test sets. Otherwise, the tuple is empty.
+    """
     return ONCE if run.model in translated_runs(experiment.translation, experiment.runs) else ()
 
 

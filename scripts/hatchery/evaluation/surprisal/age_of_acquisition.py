@@ -63,8 +63,9 @@ class Bounds(NamedTuple):
 
 
 def fit(x: np.ndarray, y: np.ndarray, bounds: Bounds, evaluations: int) -> Sigmoid | None:
-    """Return the sigmoid with the least squared error at the points `x`, `y` [N]. Return None if the fit fails, for
-    example if it does not converge within `evaluations` evaluations of the curve.
+    """Return the sigmoid with the least squared error at the points with the coordinates `x` and `y`, two arrays of
+    equal length. Return None if the fit fails, for example if it does not converge within `evaluations` evaluations of
+    the curve.
     """
     from scipy.optimize import OptimizeWarning, curve_fit
 
@@ -144,9 +145,9 @@ def model_age(learning: Learning, vocabulary_size: int, rules: Rules = "2026") -
 
 
 def _search(x: np.ndarray, low: float, high: float, rules: Rules) -> tuple[Bounds, int]:
-    """Return the start values and limits for the fit of a model's curve, and the largest number of evaluations of the
-    curve. `x` are the numbers of training words on a log10 scale; `low` and `high` are the smallest and the largest
-    value at these numbers (the negative surprisal).
+    """Return the start values and limits for the fit of a model's curve to a word's negative surprisals, and the
+    largest number of evaluations of the curve. `x` are the numbers of training words on a log10 scale; `low` and `high`
+    are the smallest and the largest negative surprisal.
     """
     span, middle = high - low, float(x.mean())
     start = Sigmoid(span, 1, middle, low)
@@ -159,7 +160,8 @@ def _search(x: np.ndarray, low: float, high: float, rules: Rules) -> tuple[Bound
 
 class Acquisition(NamedTuple):
     """The score, its p-value, and the ages. The score is the correlation of the ages. It is 0 if the correlation is not
-    significant or undefined, or if fewer than FEWEST_WORDS words have both ages. In the last two cases, `p` is None.
+    significant or undefined, or if fewer than FEWEST_WORDS words have both ages. `p` is None if the correlation is
+    undefined or is not computed because of too few words.
 
     `ages` maps each word to (children's age in months, log10 of the number of words that the model had read).
     """

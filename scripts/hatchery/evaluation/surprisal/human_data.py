@@ -140,8 +140,8 @@ def read_contexts(source: RawSource, pattern: str, shortest: int = 2) -> Context
     """Return the contexts of each word, in the order of the file; words of fewer than `shortest` characters are
     omitted.
 
-    Raises EvaluationError naming the file if it is not JSON of words and contexts, or contains no context. Raises
-    EvaluationError naming the word if one of its contexts is not a text, or occurs twice.
+    Raises EvaluationError naming the file if it is not a JSON object with a list of contexts for each word, or if it
+    contains no context. Raises EvaluationError naming the word if one of its contexts is not a text, or occurs twice.
     """
     name = source.one_name(pattern)
     try:

@@ -53,7 +53,8 @@ def evaluate(request: Request) -> Answer:
     """Score the checkpoints of one run on words that children learn. Raises the errors of the stage
     `measure_acquisition`.
 
-    The data are BabyLM's folder of tables, or a folder with files that match the patterns in the settings.
+    The data are a folder with two files: the table of children's words, and the contexts of the words. The files have
+    the names of BabyLM's files, or names that match the patterns in the settings.
     """
     checkpoints, settings = request.checkpoints, request.built(AcquisitionSettings)
     marked = MarkedAcquisition(**vars(settings), words=dict(checkpoints.words))
@@ -74,7 +75,7 @@ def read_norms(
 ) -> tuple[Children, Contexts]:
     """Return the table of children's words and the contexts of the words.
 
-    Raises EvaluationError for a file of another layout, and if the two files have no word in common.
+    Raises EvaluationError for a file that is not in BabyLM's format, and if the two files have no word in common.
     """
     known = read_children(source, children)
     asked = read_contexts(source, contexts, shortest=2 if settings.spaces else 1)
@@ -88,8 +89,8 @@ def read_norms(
 
 
 def _pattern(source: RawSource, pattern: str) -> str:
-    """Return `pattern` if it matches a file. Otherwise, return a pattern for the file name alone: the data may be a
-    subfolder of BabyLM's folder.
+    """Return `pattern` if it matches a file of the source. Otherwise, return a pattern that contains only the part of
+    `pattern` after the last slash, which also matches if the source is a subfolder of BabyLM's folder.
     """
     return pattern if source.names(pattern) else f"*{pattern.rpartition('/')[2].lstrip('*')}"
 

@@ -69,7 +69,7 @@ class Text:
 @dataclass
 class Survey:
     """Result of a first pass over all texts: the numbers of texts, of one-word texts and of missing cells, and the
-    user's columns in order.
+    names of the columns in the user's files, in the order of their first occurrence.
     """
 
     texts: int = 0
@@ -140,10 +140,11 @@ def texts_of(
 ) -> Iterator[Text]:
     """Yield the texts of one file in the order of their first rows; blank lines and missing cells are skipped.
 
-    `survey` is updated with each text. `most_rows` limits the number of rows to read from the file.
+    `survey` counts the texts and the missing cells. `most_rows` limits the number of rows to read from the file.
 
-    Raises EvaluationError naming file and line for a row without the column and for a text without a word, and naming
-    the file if all rows are read and contain no text. Raises SourceError for bytes that are not UTF-8.
+    Raises EvaluationError naming file and line for a table row without the column `column` of the settings, and for a
+    text without a word. Raises EvaluationError naming the file if all rows are read and contain no text. Raises
+    SourceError for bytes that are not UTF-8.
     """
     survey = Survey() if survey is None else survey
     if settings.column is None:

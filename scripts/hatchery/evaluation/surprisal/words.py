@@ -134,9 +134,9 @@ def word_surprisals(
     If the words of a text are known, the text is a `Words`; other texts are split at white space or at `separator`.
     `scoring` is a scoring method (WAYS). With "auto", a causal model predicts a word from earlier words, and a masked
     or hybrid model predicts each token from the rest of the text; a hybrid model loaded for left-to-right use counts as
-    causal. If `leading_blank` is true, a space is added before every text, unless the model has its own setting.
-    `alphabet` counts rare characters; `first` is the index of the first text. `on_texts` is called with the number of
-    texts that were scored since its last call.
+    causal. If `leading_blank` is true, a space is added before every text; if the attribute `leading_blank` of the
+    model is not None, its value is used instead. `alphabet` counts rare characters; `first` is the index of the first
+    text. `on_texts` is called with the number of texts that were scored since its last call.
 
     For a causal model, a text longer than the maximum input is scored in `windows`. Raises EvaluationError for a text
     without words or tokens and, for a masked model, for a text longer than the maximum input. In these messages,
@@ -216,8 +216,9 @@ class _Asked:
 
 
 def _in_texts(total: int, texts: int, on_texts: Callable[[int], None]) -> Callable[[int], None]:
-    """Return a function that adds up the numbers of scored tokens and reports progress in texts. Since `total` tokens
-    correspond to `texts` texts, it calls `on_texts` with a number of texts proportional to the number of tokens.
+    """Return a function that is called with numbers of scored tokens, adds up these numbers, and calls `on_texts` with
+    the number of texts scored since the last call. This number of texts is estimated: `total` tokens count as `texts`
+    texts of equal length.
     """
     done = [0, 0]
 
@@ -238,8 +239,8 @@ def _rows(
     unknown: np.ndarray,
     rare: Sequence[bool],
 ) -> dict[str, Iterable[Any]]:
-    """Return the columns of SCHEMA for the words of one text. `nats` and `unknown` have an entry per token; `rare` has
-    an entry per word, true if the word contains a rare character.
+    """Return the columns of SCHEMA for the words of one text. For each token, `nats` is its log-probability, and
+    `unknown` is true for the unknown token. For each word, `rare` is true if the word contains a rare character.
     """
     word, count = np.array(words.of_tokens(offsets)), len(words.spans)
     is_unknown = np.bincount(word, weights=unknown, minlength=count) > 0

@@ -1,7 +1,7 @@
 """Examples of every task: texts with a label, questions with choices, sentences with labelled spans.
 
-Readers and layouts create examples; encodings and metrics read them. This module depends on no file format and no
-model.
+The readers of task files (`formats`, `layouts`) create examples. Fine-tuning and probing convert examples to token ids
+and compute metrics. This module depends on no file format and no model.
 """
 
 from collections.abc import Mapping

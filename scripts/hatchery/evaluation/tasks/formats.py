@@ -214,8 +214,8 @@ def read_rows(source: RawSource, name: str, columns: Sequence[str], wanted: Coll
 
 
 def task_files(source: RawSource, task: TaskSettings, key: str) -> list[str]:
-    """Return the names of the files that match the patterns in `files.<key>`. The files are in the order of the
-    patterns; the files of one pattern are sorted.
+    """Return the names of the files that match the patterns for `key`, a key of the task's setting `files`, such as a
+    split. The files are in the order of the patterns; the files of one pattern are sorted.
 
     Raises EvaluationError if a pattern matches no file.
     """
@@ -273,7 +273,8 @@ def text_fields(task: TaskSettings) -> tuple[str, ...]:
 
 def set_names(task: TaskSettings) -> list[str]:
     """Return the names of the splits that a task's files contain: "train", then "validation", then the other scored
-    splits in their order. If the keys of `files` are labels, the only split is "train".
+    splits in their order. If the format has files for each label instead of each split (`labelled_lines`), the only
+    split is "train".
     """
     if FORMATS[task.format].files_by_label:
         return ["train"]

@@ -298,8 +298,9 @@ class ProtocolSettings(Settings):
 
     @property
     def has_template(self) -> bool:
-        """True for BabyLM's editions since 2025. In these editions, only the template of an external tokenizer adds
-        special tokens to texts. Unless `track` is set, predictions.json is written for tasks with classes or choices.
+        """True for BabyLM's editions since 2025. In these editions, the special tokens that an external model reads
+        with a text are exactly those of the template in its tokenizer's file. The stage `finetune` also writes
+        predictions.json for the leaderboard, if the task has classes or choices and `track` is not set.
         """
         return self.edition != 2023
 

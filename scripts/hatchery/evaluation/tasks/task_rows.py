@@ -1,5 +1,5 @@
-"""Read a labelled task as lists of examples: convert rows by the task's layout, apply vocabulary filter and limits, and
-check the rows.
+"""Read a labelled task as lists of examples: convert rows by the task's layout, apply the vocabulary filter and the
+limits on the number of examples, and check the rows.
 
 Papers use the validation rows as their test set. Training never reads them, and model selection reads them only with
 `selection: scored`. If a task has only training files, the validation rows are drawn from these files. The `ReadReport`
@@ -36,7 +36,9 @@ from hatchery.raw.registration import RawSource
 
 @dataclass(frozen=True)
 class SetReport:
-    """Number of examples (sentences in edge probing) of one split of a task after each step of reading."""
+    """Numbers of examples (sentences in edge probing) of one split of a task: in its files, after the vocabulary
+    filter, after the limits on the number of examples, and in the metrics.
+    """
 
     read: int
     """Number of examples in the files; ReCoRD has one example per candidate entity."""

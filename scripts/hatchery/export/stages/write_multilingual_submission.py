@@ -41,7 +41,7 @@ def multilingual_settings(project: "Project", experiment: str) -> dict[str, obje
 
 
 def multilingual_inputs(results: "ResultPaths", experiment: str) -> dict[str, Paths]:
-    """Return the existing evaluations of the run and of its checkpoints, and the tidy table of measurements."""
+    """Return the existing evaluations of the run and of its checkpoints, and the experiment's measurements.parquet."""
     project = results.project
     wanted, run = multilingual_choice(project, experiment)
     known = {experiment: results.evaluations(experiment)}

@@ -56,8 +56,8 @@ def submission_settings(project: "Project", experiment: str) -> dict[str, object
 
 
 def submission_inputs(results: "ResultPaths", experiment: str) -> dict[str, Paths]:
-    """Return the existing evaluations of the run and of its checkpoints, the tidy table of measurements, and the file
-    with the official number of rows of each part.
+    """Return the existing evaluations of the run and of its checkpoints, the experiment's measurements.parquet, and
+    row_counts.csv, which contains the official number of rows of each part of the benchmark.
     """
     project = results.project
     wanted, run = chosen(project, experiment)

@@ -1,8 +1,8 @@
 """MultiRC: each answer is one example with the segments (paragraph, question, answer) (docs/papers/ltg-bert.md,
 "Fine-tuning").
 
-The answers to one question of a paragraph form a group. Rows are flat, as in the copy on the Hugging Face hub, or
-nested, as in SuperGLUE's own release. In the nested form, each line is a passage with its questions and their answers.
+The answers to one question of a paragraph form a group. In the copy on the Hugging Face hub, each row is one answer. In
+SuperGLUE's own release, each line is a passage with its questions and their answers. Both forms are read.
 """
 
 from collections.abc import Iterator, Mapping

@@ -2,9 +2,9 @@
 "Fine-tuning").
 
 The entity replaces the query's @placeholder, and the label is 1 if the entity is among the answers. At the end of a
-passage, summary lines follow, each after the mark `@highlight`; they become separate sentences. Rows are flat, as in
-the copy on the Hugging Face hub, or nested, as in SuperGLUE's own release. In the nested form, each line is a passage,
-whose entities are spans with inclusive ends.
+passage, summary lines follow, each after the mark `@highlight`; they become separate sentences. In the copy on the
+Hugging Face hub, each row is one query with its passage and lists of entities and answers. In SuperGLUE's own release,
+each line is a passage with its queries, whose entities are spans with inclusive ends. Both forms are read.
 """
 
 import json
