@@ -47,8 +47,8 @@ _MARKER = re.compile(r"\[[A-Z]+\]|<[a-z]+>|____")
 def candidates(
     corpus: Manifest, number: int = CANDIDATES, sentences_of: Callable[[str], Iterable[str]] | None = None
 ) -> tuple[str, list[str]]:
-    """Return the name of the split, and at most `number` of its distinct sentences: those with the smallest SHA-256
-    digests.
+    """Return the name of the split that is read, and at most `number` distinct sentences of this split: the sentences
+    with the smallest SHA-256 digests.
 
     `sentences_of` returns the sentences of a document, by default the `suitable` ones. The split is `dev`. For a corpus
     without `dev`, the first shard of `train` is read. Raises CorpusError for damaged shards, and for a corpus with

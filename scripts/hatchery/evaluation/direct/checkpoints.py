@@ -30,8 +30,8 @@ EXPECTED = (
 class Checkpoints:
     """The checkpoints of one run, in the order of `words`.
 
-    `words` maps each checkpoint's name to the number of words that the checkpoint has seen; `open` loads the model of a
-    named checkpoint.
+    `words` maps each checkpoint's name to the number of words that the checkpoint has seen; `open` receives the name of
+    a checkpoint and loads its model.
     """
 
     where: str

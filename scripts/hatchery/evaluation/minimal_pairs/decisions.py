@@ -208,7 +208,7 @@ def correlation_frame(items: Sequence[Item], scores: Sequence[Sequence[float]]) 
 
 
 def accuracy_frame(table: Sequence[Accuracy]) -> pl.DataFrame:
-    """Return the table accuracy.csv: the accuracies of `table` as fractions, the number of pairs, the number of right
+    """Return the table accuracy.csv: the accuracies of `table` as fractions, the number of pairs, the number of correct
     decisions and the number of ties.
 
     The column `chance`, the accuracy of a blind guess, is added if the number of candidates is not always two.

@@ -120,8 +120,9 @@ def _is_causal(evaluated: Evaluated) -> bool:
 
 
 def _rows_of(evaluated: Evaluated, name: str, columns: Mapping[str, str]) -> list[TidyRow]:
-    """Return rows of `measurements.parquet` for the table `name`; `columns` maps each metric to a column of the
-    table."""
+    """Convert the evaluation's table `name` to rows of `measurements.parquet`; `columns` maps each metric to a column
+    of the table.
+    """
     path = evaluated.manifest.folder / name
     rows = evaluated.records(name, _AccuracyRow, ("level", "name"))
     tidy_rows: list[TidyRow] = []

@@ -58,7 +58,7 @@ def scoring_name(
 
 def tokens_per_batch_for(model: SentenceModel, wanted: int | None) -> int:
     """Return the number of tokens of a batch: `wanted`, or the device's number in TOKENS_PER_BATCH if `wanted` is None.
-    It is reduced if the batch would have more than LOGITS_PER_BATCH logits.
+    This number is reduced if the batch would have more than LOGITS_PER_BATCH logits.
 
     Raises ConfigError if `wanted` is below 1.
     """

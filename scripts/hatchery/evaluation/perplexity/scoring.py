@@ -1,7 +1,7 @@
 """Held-out sequences, and a model's loss, perplexity, accuracy and pseudo-perplexity on these sequences.
 
 Sequences depend only on the token shards, the settings and the objective that defines the targets
-(`trained_objective.asked_objective`). Common masks are equal for all models with the same tokenizer. They contain no
+(`trained_objective.asked_objective`). Common masks are equal for all models with the same tokenizer. They never mask
 padding, even for models that were trained to predict padding (docs/papers/reduced-vocabulary.md, "Padding"). Models
 that are trained without masks predict every token: a causal model predicts the tokens of the split, and a translation
 model predicts the tokens of the target texts. Cross-entropies are computed in float32, and summed in float64 over all

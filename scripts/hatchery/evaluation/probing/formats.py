@@ -89,9 +89,9 @@ def read_conll2012(source: RawSource, task: TaskSettings) -> TaskData:
     """Return the sentences of OntoNotes from column files of CoNLL-2012 or Parquet files of the Hugging Face hub.
     `label_field` is the annotation layer with the labels.
 
-    Sentences and targets are divided into records as in jiant's format. Raises ConfigError for an unknown layer, and
-    for a head whose number of spans does not fit the layer. Raises EvaluationError naming file and line for malformed
-    rows.
+    As in jiant's format, a sentence is one example or, for semantic roles, one example per predicate. Raises
+    ConfigError for an unknown layer, and for a head whose number of spans does not fit the layer. Raises
+    EvaluationError naming file and line for malformed rows.
     """
     layer = task.label_field
     if layer not in TARGETS:

@@ -168,8 +168,8 @@ class LayeredSpans:
         return LayeredSpans(self.data.subset(items), self.source, self.kept)
 
     def _layers(self, sequences: np.ndarray) -> Tensor:
-        """Return the vectors of all layers, [layers, N, width], for the N tokens in spans of distinct sequences, in the
-        order of the sequences.
+        """Return the layer vectors, [layers, N, width], of the N tokens in spans of the sequences with the indices
+        `sequences`, in this order. The indices are distinct.
         """
         kept, sizes = self.kept, self.kept.sizes[sequences]
         in_memory = kept.places[sequences] != NOT_KEPT
