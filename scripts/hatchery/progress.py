@@ -20,7 +20,7 @@ SHORT_SECONDS = 1.0
 
 
 class Progress:
-    """Progress towards a known total number of units.
+    """Progress of a long task: the number of finished units, such as documents or steps, out of a known total number.
 
     `update` may set fields, such as the loss, which are shown after the bar.
     """
@@ -48,7 +48,7 @@ class Progress:
             print(f"{datetime.now():%Y-%m-%d %H:%M:%S} {text}", file=self.stream, flush=True)
 
     def update(self, count: int = 1, **fields: Any) -> None:
-        """Add `count` finished units, and set the displayed fields."""
+        """Add `count` finished units, and show the values of `fields`, such as the loss, after the bar."""
         self.done += count
         self._fields.update(fields)
         if self._bar is not None:

@@ -65,13 +65,15 @@ class Results:
 
     @cached_property
     def layers(self) -> pl.DataFrame:
-        """Table with one row per weight of a layer: its weight in the input of another layer, or in a probe."""
+        """Table with one row for each weight of a layer in a weighted sum of layers. The sum is the input of another
+        layer or of a probe.
+        """
         return self._table(LAYERS)
 
     @cached_property
     def surprisals(self) -> pl.DataFrame:
-        """Table (surprisals.parquet) with one row per word of each text and model, and with the columns of your own
-        tables.
+        """Table (surprisals.parquet) with one row per word of each text and model. The table also contains the columns
+        of the user's own files of texts.
 
         Raises ManifestError for an experiment without texts under `surprisal`, and for a study.
         """
@@ -85,7 +87,9 @@ class Results:
 
     @cached_property
     def summary(self) -> pl.DataFrame:
-        """Table (summary.csv) with one row per model and measure: the mean over runs, and the published value."""
+        """Table (summary.csv) with one row per model and measure: the mean of the measure over runs, and the published
+        value of the measure, if there is one.
+        """
         return _read_view(self.folder / "summary.parquet")
 
     def _table(self, table: TidyTable) -> pl.DataFrame:
@@ -165,7 +169,7 @@ def model(
     `opening.open_model`).
 
     Raises ManifestError for a folder without a model; the message suggests folders next to it that contain a model.
-    Also raises the errors of `AskedModel`.
+    Also raises EvaluationError for a translation model, and ConfigError for an unknown or unavailable device.
     """
     if isinstance(path, Training):
         path, tokenizer = path.opened_as(tokenizer)

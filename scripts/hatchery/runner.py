@@ -90,7 +90,7 @@ class Argument:
         return {int: "a number", str: "a text"}.get(self.type, "a path")
 
     def from_json(self, value: Any) -> Any:
-        """Return a JSON value converted for `run_stage`; None if the value is missing.
+        """Return a JSON value as an argument for `run_stage`, with paths as `Path`; None if the value is missing.
 
         Raises ConfigError for a value of the wrong type.
         """
@@ -111,8 +111,9 @@ class Argument:
     def inputs(self, given: Any, name: str | None) -> dict[str, Path]:
         """Return the input paths in `given`, the value of this parameter, by their names in the manifest.
 
-        `name` is the pattern of these names. If `name` is None, an input has the name of the parameter; inputs in a
-        mapping have the names of its keys.
+        `name` is the manifest's name for the input; None means the name of the parameter. Further paths of a list are
+        named `<name>_2`, `<name>_3` and so on. For a mapping, `{}` in `name` is replaced by the key of each path; if
+        `name` is None, the key is the name.
         """
         if not self.is_input or given is None:
             return {}

@@ -26,7 +26,9 @@ def visible(text: str) -> str:
 
 
 def plain_name(name: str) -> str:
-    """Return a name from a file, made safe for tables, terminals and pages: the name is one line, and not a formula."""
+    """Return a name from a file, made safe for tables, terminals and pages: line breaks and control characters become
+    U+FFFD, and an apostrophe precedes text that a spreadsheet would read as a formula.
+    """
     return str(csv_cell(_LINES.sub("\ufffd", name)))
 
 

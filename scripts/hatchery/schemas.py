@@ -71,7 +71,9 @@ def json_schema(cls: Any, title: str) -> JsonSchemaValue:
 
 
 def _for_editors(rules: Any) -> Any:
-    """Return a schema adapted to editors: titles are removed, unions of classes use `anyOf`, and sweeps are allowed."""
+    """Return a schema adapted to editors: titles are removed, unions of classes use `anyOf`, and `{sweep: [...]}` is
+    allowed as a value where a key can be swept.
+    """
     if isinstance(rules, list):
         return [_for_editors(item) for item in rules]
     if not isinstance(rules, dict):
@@ -136,7 +138,7 @@ def file_schemas() -> dict[str, JsonSchemaValue]:
 def _with_base(study: JsonSchemaValue) -> JsonSchemaValue:
     """Return the schema of studies, extended by rules for studies with the key `base`.
 
-    In a study with `base`, no other key is required, and an analysis may be null or may lack keys.
+    In a study with `base`, no other key is required, and an entry of `analyses` may be null or may lack keys.
     """
     analyses = dict(study["properties"]["analyses"])
     ((pattern, entry),) = analyses.pop("patternProperties").items()
@@ -159,7 +161,9 @@ def _with_base(study: JsonSchemaValue) -> JsonSchemaValue:
 
 
 def _analyses(study: JsonSchemaValue) -> JsonSchemaValue:
-    """Return the schema of an entry of `analyses` in a study: a union of the settings classes of all analyses."""
+    """Return the schema of an entry of `analyses` in a study: a union of the settings classes of all analyses. The
+    definitions of these classes are added to `study`, the schema of studies.
+    """
     entries = []
     for name in analysis_names():
         entry = json_schema(analysis_called(name).settings, name)
@@ -201,7 +205,9 @@ def _anchor(heading: str) -> str:
 
 
 def _name(title: str) -> str:
-    """Return the heading of a class's table, such as "Early stopping" for `EarlyStoppingSettings`."""
+    """Return the heading of a settings class's table in docs/settings.md, such as "Early stopping" for
+    `EarlyStoppingSettings`.
+    """
     if title.islower():
         return f"Analysis `{title}`"
     words = re.sub(r"Settings$", "", title)
@@ -224,7 +230,9 @@ def _code(value: Any) -> str:
 
 
 class _Page:
-    """Writer of docs/settings.md. The table of a class is written once, in the first section that needs the table."""
+    """Writer of docs/settings.md. The table of a settings class is written once, in the first section that needs the
+    table.
+    """
 
     def __init__(self, schemas: Mapping[str, JsonSchemaValue]) -> None:
         self.schemas = schemas
@@ -237,8 +245,8 @@ class _Page:
         self.path = self.kind = ""
 
     def file(self, kind: str) -> str:
-        """Return the section of a kind of configuration file, with all tables of classes that no earlier section
-        contains.
+        """Return the section of a kind of configuration file, with the tables of those settings classes that have no
+        table in an earlier section.
         """
         schema, self.kind, self.path = self.schemas[kind], kind, ""
         parts = [f"## `{schema['title']}`\n", *self.table(schema)]
@@ -267,7 +275,9 @@ class _Page:
             yield "\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *rows, ""])
 
     def row(self, key: str, path: str, about: Mapping[str, Any], needed: bool) -> str:
-        """Return the table row of a key; `path` is the dotted path of the key where it first occurs in a file."""
+        """Return the table row of the key `key`. `path` is the dotted path of this key at its first occurrence in a
+        configuration file.
+        """
         self.path = path
         default = "required" if needed else _code(about["default"]) if "default" in about else ""
         return f"| `{key}` | {self.kind_of(about)} | {default} | {_text(about.get('description', ''))} |"
@@ -288,7 +298,7 @@ class _Page:
         return " or ".join(self.simple(kind, rules) for kind in ([types] if isinstance(types, str) else types))
 
     def simple(self, kind: str, rules: Mapping[str, Any]) -> str:
-        """Return a description of the values of one type, such as numbers, with their range."""
+        """Return a description of the values of the JSON type `kind`, such as "number", with their range."""
         if kind == "array":
             return f"list of {self.within(rules.get('items', {}))}"
         if kind == "object":
@@ -309,7 +319,9 @@ class _Page:
         return f"({self.kind_of(rules)})" if several else self.kind_of(rules)
 
     def link(self, title: str, rules: Mapping[str, Any]) -> str:
-        """Return a link to the table of a class, and plan the table if it is not yet written."""
+        """Return a link to the table of a settings class. If the table is not yet written, it is written later in the
+        current section.
+        """
         heading = _name(title)
         homes = {member.__name__: kind for kind, cls in FILES.items() for member in members_of(cls)}
         home = VARIANTS.get(title) or homes.get(title)

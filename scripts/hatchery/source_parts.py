@@ -20,8 +20,8 @@ from hatchery.stage import function_of, has_record, record_of, stage_files
 def part_read(settings: Mapping[str, Any], name: str, source: RawSource) -> RawSource:
     """Return `source` with only those files that a job reads from its input `name`.
 
-    `settings` are the settings of the job and contain the name of the stage. Return all files if the stage has no
-    function `files_read`, or if this function fails.
+    `settings` are the settings of the job and contain the name of the stage. Return all files if the stage defines no
+    function `files_read`, or if this function raises a HatcheryError.
     """
     stage = settings.get("stage", "")
     if stage not in stage_files() or not has_record(function := function_of(stage)):
@@ -36,7 +36,8 @@ def part_read(settings: Mapping[str, Any], name: str, source: RawSource) -> RawS
 
 
 def digest_read(settings: Mapping[str, Any], name: str, path: Path) -> str:
-    """Return the SHA-256 of the files that a job with these settings reads from its input `name` at `path`.
+    """Return the SHA-256 of the files that a job with these settings reads from its input `name`, a raw input with the
+    source manifest `path`. For any other input, return the SHA-256 of the file at `path`.
 
     Raises SourceError for a damaged source manifest.
     """

@@ -1,4 +1,5 @@
-"""The record of a stage (`Stage`), which decorates the stage's function and determines rule, command and environment.
+"""The record of a stage (`Stage`), which decorates the stage's function and determines the stage's Snakemake rule, its
+command and its software environment.
 
 The stage `name` is defined in the file `<package>/stages/name.py`, with its record, its settings and the function
 `name`. The Snakefile builds the rule `name` from the record. Planning imports the files of all stages. To keep planning
@@ -68,8 +69,8 @@ def none_of(names: Iterable[str]) -> str:
 class StoredByDigest:
     """Property of stages whose results are stored by digest, so that experiments can share the results.
 
-    `folder` is the folder of an experiment that contains links to the results. `names` are wildcards, such as `suite`,
-    by which the results of one model in this folder differ.
+    `folder` is the folder of an experiment that contains links to the results. `names` are the wildcards, such as
+    `suite`, that distinguish the results of one model in this folder.
     """
 
     folder: str
@@ -84,14 +85,14 @@ class StoredByDigest:
 
     @property
     def outputs(self) -> dict[str, str]:
-        """Path pattern of the manifest of a result, as a mapping from the output's name `output`."""
+        """Mapping with one entry: the output's name `output`, with the path pattern of a result's manifest."""
         if self.folder in MODELS:
             return {"output": MODEL}
         return {"output": f"results/{self.folder}/{{model}}/{{address}}/manifest.json"}
 
     def models(self, model: str) -> dict[str, str]:
-        """Return a mapping from the argument `model` to the manifest of the evaluated model; empty for stages that make
-        models.
+        """Return a mapping with one entry: the input's name `model`, with the path of the evaluated model's manifest.
+        The mapping is empty for stages that make models. `model` is the address of the model.
 
         The evaluation's specification does not contain this manifest, because the path of the evaluation already
         contains the address of the model.
@@ -101,8 +102,8 @@ class StoredByDigest:
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """The record of a stage, and the decorator of the stage's function. Rule, log and benchmark have the function's
-    name.
+    """The record of a stage, and the decorator of the stage's function. The stage's Snakemake rule, log files and
+    benchmark files have the name of this function.
     """
 
     name: str = ""
@@ -184,17 +185,19 @@ class Stage:
 
     @property
     def first_output(self) -> str:
-        """Path pattern of the file that the function receives as `output`."""
+        """Path pattern of the stage's first output, which the stage's function receives as the argument `output`."""
         first = next(iter(self.outputs.values()))
         return first if isinstance(first, str) else first[0]
 
     def path_pattern(self, root: str, suffix: str) -> str:
-        """Return the path pattern of a file of a job below `root`, such as `logs/finetune/{model}/{address}.log`."""
+        """Return the path pattern of one file per job in the folder `root`, such as
+        `logs/finetune/{model}/{address}.log`.
+        """
         return "/".join([root, self.name, *(f"{{{name}}}" for name in self.wildcards)]) + suffix
 
     def canonical_settings(self, project: object, **wildcards: str) -> str:
-        """Return the part of the configuration on which a job depends, as canonical JSON. Wildcards that the function
-        for settings does not read are ignored.
+        """Return the part of the configuration on which a job depends, as canonical JSON. `wildcards` are the job's
+        wildcards; those that are no parameters of the record's function `settings` are ignored.
 
         Raises ConfigError for an invalid or unknown experiment, corpus, suite and so on.
         """
@@ -208,7 +211,9 @@ class Stage:
 
 
 def has_record(function: Callable[..., None]) -> bool:
-    """Return True if a stage's function has a record. Functions that only users or other stages call have no record."""
+    """Return True if a stage's function has a record (`Stage`). A function without a record has no Snakemake rule: only
+    users or other stages call it.
+    """
     return "stage" in function.__dict__
 
 

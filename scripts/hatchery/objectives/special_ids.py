@@ -81,7 +81,9 @@ class Corruption:
         return np.where(decision < keep_from - self.random_probability, self.special.mask, visible)
 
     def random_ids(self, count: int, generator: np.random.Generator) -> np.ndarray:
-        """Return `count` random token ids, int64, drawn uniformly from the ids from `special.first_random` on."""
+        """Return `count` random token ids, int64, drawn uniformly from `special.first_random` (the lowest id of a
+        random token) to the largest id of the vocabulary.
+        """
         # Draw uniform numbers, because numpy guarantees the stream of uniform numbers across versions.
         n_random = self.vocab_size - self.special.first_random
         return self.special.first_random + (generator.random(count) * n_random).astype(np.int64)

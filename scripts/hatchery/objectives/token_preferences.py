@@ -1,12 +1,12 @@
 """Masking probabilities that depend on the subword. Their mean over the maskable tokens of a sequence is the share of
 tokens to predict.
 
-`frequency` masks rare subwords more often (frequency-informed masking: arXiv:2509.05056 uses the rank of subwords;
-Hatchery uses a power of their count). With `loss` and `accuracy`, a subword is masked more often if the current model
-predicts it badly. These two preferences are the soft and the hard metric of adaptive masked language modelling (AMLM,
-Edman & Fraser 2025, arXiv:2510.20475). The AMLM paper specifies updates every 200 batches and normalisation within each
-sequence, but no formulas; Hatchery's formulas are inferred. Probabilities are at most 1; if some probabilities are
-limited to 1, all other probabilities are raised so that the mean does not change.
+The setting `frequency` masks rare subwords more often (frequency-informed masking: arXiv:2509.05056 uses the rank of
+subwords; Hatchery uses a power of their count). With the settings `loss` and `accuracy`, a subword is masked more often
+if the current model predicts it badly. `loss` and `accuracy` correspond to the soft and the hard metric of adaptive
+masked language modelling (AMLM, Edman & Fraser 2025, arXiv:2510.20475). The AMLM paper specifies updates every 200
+batches and normalisation within each sequence, but no formulas; Hatchery's formulas are inferred. Probabilities are at
+most 1; if some probabilities are limited to 1, all other probabilities are raised so that the mean does not change.
 """
 
 from dataclasses import dataclass, replace
@@ -19,15 +19,16 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 
 
 def frequency_preferences(counts: np.ndarray, power: float) -> np.ndarray:
-    """Return the preference `(count + 1) ** -power` of every subword, float64 [V]. `counts` int64 [V] is the number of
-    occurrences of each subword.
+    """Return the preference `(count + 1) ** -power` of every subword, float64 [vocabulary size]. `counts`, int64
+    [vocabulary size], is the number of occurrences of each subword.
     """
     return (counts + 1.0) ** -power
 
 
 def chances(preferences: np.ndarray, rate: float) -> np.ndarray:
-    """Return masking probabilities, float64 [n], whose mean is `rate`. The probabilities are proportional to the
-    positive `preferences` [n], except where they are limited to 1.
+    """Return a masking probability for each of a sequence's n maskable tokens, float64 [n]; the mean of the
+    probabilities is `rate`. The probabilities are proportional to the tokens' positive `preferences` [n], except where
+    they are limited to 1.
     """
     probabilities = np.empty(len(preferences))
     free = np.ones(len(preferences), dtype=np.bool_)
@@ -45,7 +46,9 @@ def chances(preferences: np.ndarray, rate: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class PreferredMasking:
-    """Chooses each maskable token independently, with a probability that depends on the subword of the token."""
+    """A masking rule that chooses each maskable token independently, with a probability that depends on the subword of
+    the token.
+    """
 
     needs_word_starts: ClassVar[bool] = False
 
@@ -55,7 +58,7 @@ class PreferredMasking:
     """Positive preference of each subword, float64 [V]. Masking probabilities are proportional to preferences."""
 
     def at(self, rate: float) -> "PreferredMasking":
-        """Return a copy of the rule with `rate` as the share of tokens to predict."""
+        """Return a copy of this masking rule that predicts the share `rate` of the maskable tokens."""
         return replace(self, mask_probability=rate)
 
     def __call__(
@@ -79,8 +82,9 @@ class PreferredMasking:
 
 
 def chosen(ids: np.ndarray, choice: np.ndarray, preferences: np.ndarray, rate: float) -> np.ndarray:
-    """Return a mask, bool [n], that is True for the masked tokens of `ids` int64 [n]; `preferences` are float64 [V].
-    `choice` [n] are the random numbers of `draws`, and `rate` is the share of the maskable tokens to mask.
+    """Return a mask, bool [n], that is True for the masked tokens of `ids`, int64 [n]. `choice` [n] are the random
+    numbers of `draws`, `preferences` contains one preference for each entry of the vocabulary, and `rate` is the share
+    of the maskable tokens to mask.
     """
     maskable = choice > 0
     is_chosen = np.zeros(len(ids), dtype=np.bool_)

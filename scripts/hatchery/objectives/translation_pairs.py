@@ -29,7 +29,7 @@ WHOLE = 1_000_000
 
 
 class TranslationPairs:
-    """The sentence pairs of a split as examples."""
+    """The sentence pairs of a split as translation examples."""
 
     def __init__(
         self,
@@ -81,7 +81,9 @@ class TranslationPairs:
         return {"input_ids": pad, "attention_mask": False, "target_ids": pad, "labels": UNLABELLED}
 
     def sides(self, index: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the source ids and the target ids of a pair, truncated, without end tokens."""
+        """Return the source ids and the target ids of a pair, without end tokens. Each sentence is truncated so that,
+        with an end token, it has at most the maximum number of tokens (`longest`).
+        """
         source, target = self.whole_sides(index)
         return source[: self._longest - 1], target[: self._longest - 1]
 
@@ -93,16 +95,16 @@ class TranslationPairs:
         return (second, first) if self._backward else (first, second)
 
     def places(self) -> np.ndarray:
-        """Return the document index of each pair: int64 [len]. Other objectives return positions of tokens, but a pair
-        is never divided.
+        """Return the document index of each pair, int64, one index per pair. Other objectives return positions of
+        tokens, but a pair is never divided.
         """
         return self._numbers.astype(np.int64)
 
     def batch(
         self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray, mask_rate: float | None = None
     ) -> "dict[str, Tensor]":
-        """Return a batch with `input_ids` and `attention_mask` [B, S] of the sources, and `target_ids` and `labels` [B,
-        T] of the targets.
+        """Return a batch with `input_ids` and `attention_mask` [pairs, source length] of the sources, and `target_ids`
+        and `labels` [pairs, target length] of the targets.
 
         The batch has no random or masked parts, so seed, epoch and mask rate have no effect.
         """
@@ -151,7 +153,7 @@ class TranslationPairs:
         return sum(side.text_words(self._special) for side in shown)
 
     def counted(self, batch: "Mapping[str, Tensor]") -> tuple[int, ...]:
-        """Return the number of labels of a batch, by which the loss is divided."""
+        """Return the number of labels of a batch, by which the sum of the labels' losses is divided."""
         return (int((batch["labels"] != UNLABELLED).sum()),)
 
     def n_tokens(self, batch: "Mapping[str, Tensor]") -> int:
@@ -184,8 +186,8 @@ class TranslationPairs:
         index of each batch's first pair, followed by the number of pairs.
 
         The number of batches is the minimum for `budget`. The batches have about equal numbers of target tokens, so
-        that the last batch is not small: each boundary is as near as `budget` allows to the boundary that gives equal
-        numbers.
+        that the last batch is not small: if `budget` allows this, the boundaries divide the total number of target
+        tokens into equal parts.
         """
         tokens = np.sort(self.lengths[:, 1])
         until = np.concatenate([[0], np.cumsum(tokens)])
@@ -210,8 +212,8 @@ class TranslationPairs:
 
 
 def pairs_of(shards: TokenShards, longest: int, rules: "TranslationSettings", filtered: bool) -> TranslationPairs:
-    """Return the sentence pairs of a split. Raises the TrainingErrors of `TranslationPairs`; the messages also name the
-    shards' manifest.
+    """Return the sentence pairs of the documents in `shards`; `TranslationPairs` describes the other arguments. Raises
+    the TrainingErrors of `TranslationPairs`; the messages also name the shards' manifest.
     """
     try:
         return TranslationPairs(shards, SpecialIds.of(shards.special), longest, rules, filtered)

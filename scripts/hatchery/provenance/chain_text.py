@@ -1,7 +1,8 @@
 """A provenance chain as a tree for the terminal, and as JSON.
 
 The tree shows the settings of each manifest only at the manifest's first occurrence. The JSON contains the row of the
-summary, each manifest once with all its settings, and the problems (missing or changed files).
+summary whose provenance is shown, each manifest once with all its settings, and the problems (missing or changed
+files).
 """
 
 import textwrap
@@ -138,7 +139,9 @@ def _children(branches: Sequence[_Branch]) -> Iterable[str]:
 
 
 def chain_json(row: Mapping[str, object], chain: Chain, problems: Sequence[str]) -> dict[str, object]:
-    """Return a JSON object with the summary `row`, its `manifests` (digests), the `nodes` by digest, and `problems`."""
+    """Return a JSON object with the traced `row` of the summary, the digests of its `manifests`, the `nodes` of the
+    chain by digest, and `problems` (one line for each missing or changed file).
+    """
     return {
         "row": dict(row),
         "manifests": [link.digest for link in chain.roots],

@@ -48,8 +48,8 @@ class Crate:
     files: dict[str, bytes] = field(default_factory=dict)
 
     def add(self, identifier: str, kind: str | list[str], /, **properties: Any) -> str:
-        """Add an entity and return its identifier. Empty properties are omitted, and a list with a single item is
-        replaced by the item.
+        """Add an entity with the type `kind` and return its identifier. Empty properties are omitted, and a list with a
+        single item is replaced by the item.
         """
         filled = {name: value for name, value in properties.items() if value not in (None, "", [])}
         for name, value in filled.items():

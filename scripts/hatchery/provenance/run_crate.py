@@ -257,6 +257,9 @@ def _add_runs(
 ) -> None:
     """Add entities for the run of the workflow, for the run of Snakemake, and for Snakemake's control of each stage's
     run (`ControlAction`).
+
+    `actions` are the identifiers of the stages' runs, and `raw` those of raw inputs. `times` are the start and end
+    times of the stages' runs, and `versions` the versions of Snakemake.
     """
     controls = []
     for action in actions:

@@ -57,7 +57,9 @@ _BLOCK_BYTES = 1 << 20
 
 
 def archive_suffix(name: str) -> str | None:
-    """Return the suffix of `name` that is listed in `SUFFIXES`; None if `name` has no such suffix."""
+    """Return the archive suffix of a file name, such as `.zip` or `.tar.gz`; None if the name has no suffix of a
+    supported archive format.
+    """
     return next((suffix for suffix in SUFFIXES if name.lower().endswith(suffix)), None)
 
 
@@ -154,7 +156,7 @@ def _zip_members(archive: Path) -> Iterator[_Member]:
 
 
 class _TarHeader(tarfile.TarInfo):
-    """A tar header that raises an error if the next header is damaged. Without this class, `tarfile` would treat the
+    """A tar header that raises an error if it is damaged. With the standard library's header, `tarfile` would treat a
     damaged header as the end of the archive.
     """
 

@@ -51,9 +51,9 @@ def fetch(download: Download, folder: Path, pause: Pause = time.sleep) -> Path:
     """Download the file into `folder`, unless this folder already contains the file with the expected checksum, and
     return the path of the file.
 
-    An interrupted download is resumed. The download fails after ATTEMPTS attempts without progress. Raises
-    SourceError if the server lacks the file or cannot be reached, if the file has another size or checksum, or if the
-    disk is full. A file with another checksum is removed; a partial file is kept for the next run.
+    An interrupted download is resumed. The download fails after several attempts without progress. Raises SourceError
+    if the server lacks the file or cannot be reached, if the file has another size or checksum, or if the disk is full.
+    A file with another checksum is removed; a partial file is kept for the next run.
     """
     target = folder / download.file_name
     if target.exists() and target.stat().st_size == download.bytes and sha256_file(target) == download.sha256:
@@ -105,8 +105,8 @@ def _transfer(session: requests.Session, download: Download, partial: "_Partial"
 
 
 def _attempt(session: requests.Session, download: Download, partial: "_Partial", progress: "_MegabyteProgress") -> None:
-    """Request the missing bytes once. If a further attempt may succeed, raises _TransientError or an error of
-    `requests`.
+    """Request the bytes that the partial file lacks, once, and add them to this file. If a further attempt may succeed,
+    raises _TransientError or an error of `requests`.
     """
     headers = {"Accept-Encoding": "identity"}
     if partial.size:

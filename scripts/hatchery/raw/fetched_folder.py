@@ -14,7 +14,7 @@ class FetchedFolder:
 
     Files are first written to the hidden folder `.<name>.partial`, which remains if the process is killed. When all
     files are written, the folder is renamed to `<name>`. A stamp file in the folder contains the `origin` of the files
-    (JSON). The folder is replaced only if the origin has changed.
+    (JSON), for example the repository and commit of a data set. The folder is replaced only if the origin has changed.
     """
 
     def __init__(self, path: Path, origin: dict[str, object]) -> None:
@@ -28,8 +28,8 @@ class FetchedFolder:
         return _stamp(self.path) == self._identity
 
     def start(self, *, keep: bool) -> Path:
-        """Return the working folder. Files of an earlier run are kept if `keep` is True and that run began the folder
-        for the same origin; else, they are removed.
+        """Return the working folder. Files of an earlier, interrupted run are kept if `keep` is True and that run wrote
+        files of the same origin; otherwise, they are removed.
         """
         begun = self.work / ".begun.json"
         if not keep or _stamp(self.work, begun.name) != self._identity:

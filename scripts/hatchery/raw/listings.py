@@ -65,8 +65,8 @@ def _walk(
 ) -> Iterator[tuple[str, Listed]]:
     """Yield the files of a folder and of its subfolders.
 
-    `above` contains (device, inode) of the enclosing folders, so that a link to an enclosing folder is not followed
-    without end.
+    `above` contains the (device, inode) of each enclosing folder. A link to an enclosing folder is not followed,
+    because following the link would never end.
     """
     # Use texts instead of Path objects, because Path objects for a hundred thousand small files would take longer than
     # reading the files.
@@ -91,8 +91,8 @@ def _walk(
 
 @contextmanager
 def _readable(place: str | Path, strict: bool) -> Iterator[None]:
-    """Run the `with` block. If the block cannot read a file or folder, the block ends. Then a SourceError that names
-    `place` is raised if `strict` is true, and no error if `strict` is false.
+    """End the `with` block if the block cannot read a file or folder. If `strict` is true, raise SourceError, which
+    names `place`; if `strict` is false, raise no error.
     """
     try:
         yield
@@ -125,7 +125,7 @@ def identity(listing: Listing) -> str:
 def source_of(block: Any) -> str:
     """Return the name of the raw input to which a configuration section refers.
 
-    The raw input is an entry of `data` in config.yaml, or generated data of the demo.
+    The section names an entry of `data` in config.yaml (key `data`), or data that the demo generates (key `embedded`).
     """
     return str(block.data if block.data is not ABSENT else f"embedded_{block.embedded}")
 
@@ -150,9 +150,9 @@ def kept_listing(manifest: str | Path) -> Path:
 
 
 def unpacked(manifest: str | Path) -> Path:
-    """Return the argument for `kept_listing` if the listing contains the files that were unpacked from an archive.
+    """Return the path to pass to `kept_listing` for the listing of the files that were unpacked from an archive.
 
-    If the listing contains the archive itself, the argument is the path of the source manifest.
+    For the listing of the archive itself, pass the path of the source manifest.
     """
     path = Path(manifest)
     return path.with_name(f"{path.stem}.unpacked.json")
@@ -170,8 +170,8 @@ def read_listing(manifest: str | Path) -> dict[str, Listed]:
 def with_checksums(root: Path, listing: Listing, before: Listing) -> dict[str, Listed]:
     """Return `listing` with a checksum for each file at `root`.
 
-    A file with the same size and modification time as in `before` keeps the checksum in `before`; other files are read.
-    If sizes and times of all files are unchanged, all files are read, to verify their content.
+    A file is read if `before` lacks its checksum, or if its size or modification time differs from `before`; other
+    files keep their checksum in `before`. Exception: if no file differs, all files are read, to verify their content.
     """
     alike = {name for name, entry in listing.items() if entry.looks_like(before.get(name)) and before[name].sha256}
     if alike == listing.keys() == before.keys():

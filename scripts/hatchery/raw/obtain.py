@@ -1,9 +1,9 @@
 """Obtains the files of a raw input: at its `path` if one is set, otherwise by a download.
 
-Archives are unpacked once, into `<fetched>/<name>/`. Only a single archive that was downloaded without the setting
-`unpack` is unpacked into `<fetched>/<name>/unpacked/`. All other files are read in place. If the data are neither on
-this machine nor downloadable, an error message names the missing data and the configuration key for their path. The
-message also states where the data are available, and their terms of use.
+Archives are unpacked once, into `<fetched>/<name>/`. There is one exception: if the only download is an archive without
+the setting `unpack`, it is unpacked into `<fetched>/<name>/unpacked/`. All other files are read in place. If the data
+are neither on this machine nor downloadable, an error message names the missing data and the configuration key for
+their path. The message also states where the data are available, and their terms of use.
 """
 
 import os

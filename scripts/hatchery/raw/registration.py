@@ -150,7 +150,7 @@ class RawSource:
 def open_source(manifest_path: str | Path) -> RawSource:
     """Return the registered source that the manifest at `manifest_path` describes.
 
-    Raises SourceError if the manifest is missing, is damaged, or belongs to another source.
+    Raises SourceError if the manifest is missing, is damaged, or names another source than its file name.
     """
     path, remedy = Path(manifest_path), "remove this manifest to have the source registered again"
     try:
@@ -188,7 +188,8 @@ def open_source(manifest_path: str | Path) -> RawSource:
 
 
 def unregistered(root: Path, most_files: int) -> RawSource | None:
-    """Return a source with the files at `root`, or in the zip archive at `root`, with sizes but without checksums.
+    """Return an unregistered source with the files at `root`, or in the zip archive at `root`. The source contains the
+    sizes of the files, but no checksums.
 
     The result is None in three cases: `root` does not exist; it is an archive that is not a zip archive or is damaged;
     or it is a folder that contains no files or more than `most_files` files.
@@ -204,11 +205,12 @@ def unregistered(root: Path, most_files: int) -> RawSource | None:
 
 
 def present(manifest: str | Path, root: Path, listing: Listing) -> RawSource:
-    """Return a registered source with the sizes and checksums of its current files.
+    """Return a registered source with the sizes and checksums of the files that are now at `root`; `listing` is the
+    listing of these files.
 
-    The checksum is empty for a file that is not registered or differs in size from the registered file. Files of equal
-    size are read only if their modification time differs from the stored listing. Raises SourceError if the manifest
-    cannot be opened, and OSError for an unreadable file.
+    The checksum is empty for a file that is not registered or differs in size from the registered file. A file of equal
+    size is read only if its modification time differs from the time in the listing that the registration stored. Raises
+    SourceError if the manifest cannot be opened, and OSError for an unreadable file.
     """
     registered, before = open_source(manifest), read_listing(manifest)
     folder = root if root.is_dir() else root.parent

@@ -206,8 +206,8 @@ def source_problem(source: SourceSettings, place: str = "") -> str | None:
     """Return a message if a raw input is unavailable, otherwise None.
 
     The message states the key to set, the place where the data are available, and their terms. A raw input without
-    `path` that can be downloaded counts as available. `place` states the file and key of the path, if the path is not
-    set in config.yaml.
+    `path` that can be downloaded counts as available. By default, the key is the input's `path` in config.yaml; `place`
+    names another key and its file.
     """
     state, fetch = "has no path", ""
     if source.path is not None:

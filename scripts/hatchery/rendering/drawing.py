@@ -237,7 +237,9 @@ def no_measurements(axes: Axes, text: str = "no measurements") -> None:
 
 
 def line_handles(labels: Mapping[str, str], looks: Mapping[str, ModelStyle], **line: Any) -> list[Line2D]:
-    """Return the legend entries for the lines of the models; `labels` maps models to the texts of the entries."""
+    """Return the legend entries for the lines of the models. `labels` maps models to the texts of the entries, and
+    `looks` maps models to their styles.
+    """
     return [
         Line2D([], [], color=looks[model].colour, linestyle=looks[model].dashes, label=label, **line)
         for model, label in labels.items()
@@ -245,7 +247,9 @@ def line_handles(labels: Mapping[str, str], looks: Mapping[str, ModelStyle], **l
 
 
 def colour_bar(figure: Figure, mapping: ScalarMappable, grid: np.ndarray, label: str, **bar: Any) -> Colorbar:
-    """Draw a colour bar below the panels of `grid`, and return it."""
+    """Draw a colour bar with the text `label` below the panels `grid`, and return it; `mapping` maps numbers to
+    colours.
+    """
     made = figure.colorbar(mapping, ax=grid, location="bottom", aspect=40, **bar)
     # By default, Matplotlib stores the colour bar as a bitmap. Draw the colour bar as vector shapes, with edges in the
     # colour of each shape to close thin gaps.

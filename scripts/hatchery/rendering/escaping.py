@@ -76,7 +76,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def breakable(text: str) -> Markup:
-    """Return text escaped as by `html_text`, in which a line may also be broken after an underscore.
+    """Return text, escaped as by `html_text`, that a browser may also wrap after underscores.
 
     Use this function for names in narrow columns.
     """

@@ -1,4 +1,6 @@
-"""Settings as text: values by dotted key, shortened values, and the differences between two settings."""
+"""Settings as text: values by dotted key, shortened values, and the differences between the settings of two runs of a
+stage.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,8 +18,8 @@ _EMPTY: tuple[Any, ...] = (None, "", [], {})
 class Difference:
     """A setting that has changed: its dotted key, its old value and its new value.
 
-    A value is None if the old or new settings lack the key. If many entries were added or removed, both values are
-    None, and `counts` is a text with the numbers of added and removed entries.
+    A value is None if the old or new settings lack the key. If entries of a list or mapping were added or removed and
+    are only counted, both values are None, and `counts` is a text with the numbers of added and removed entries.
     """
 
     key: str
@@ -65,7 +67,8 @@ def described(settings: Mapping[str, Any]) -> list[str]:
 
 
 def brief(settings: Mapping[str, Any]) -> list[str]:
-    """Return a summary of settings: one text with all single values, and one text for each mapping or list of mappings.
+    """Return a summary of settings: one text with all values that are neither mappings nor lists of mappings, and one
+    text for each mapping or list of mappings.
 
     Empty values are left out, and long texts are shortened. If the entries of a list have names, only the names are
     listed.
@@ -102,7 +105,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Differen
     removed keys.
 
     Added and removed entries are only counted, not listed, in two cases: in a list with named entries, and in a nested
-    mapping with more than _FEW added or removed values.
+    mapping with many added or removed values.
     """
     found = list(_compared("", old, new))
     found.sort(key=lambda one: (one.key != "stage_version", None in (one.old, one.new), one.new == "null"))

@@ -246,8 +246,8 @@ class Table:
         """Return the table as lines for a terminal, headings first; `widths` are the widths of the columns in
         characters.
 
-        In a column of numbers, the width includes the gap before it. A text that is too long is truncated and ends in
-        two dots. Lines have no trailing spaces.
+        The width of a column of numbers includes the spaces between this column and the previous column. A text that is
+        too long is truncated and ends in two dots. Lines have no trailing spaces.
         """
         sides = [column.words for column in self.columns]
         rows = [self.headings, *([_plain(cell) for cell in row.cells] for row in self.rows)]

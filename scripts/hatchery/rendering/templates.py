@@ -169,12 +169,12 @@ class Section:
 
 
 def card_html(title: str, description: str, sections: Sequence[Section]) -> str:
-    """Return the card as an HTML page."""
+    """Return a card (title, description and sections) as an HTML page."""
     return render("card.html.j2", title=title, description=description, sections=sections)
 
 
 def card_markdown(title: str, description: str, sections: Sequence[Section], front_matter: Sequence[str] = ()) -> str:
-    """Return the card as Markdown, without sample texts; `front_matter` is written above the card as
-    YAML.
+    """Return a card (title, description and sections) as Markdown, without sample texts; `front_matter` is written
+    above the card as YAML.
     """
     return render("card.md.j2", title=title, description=description, sections=sections, front_matter=front_matter)

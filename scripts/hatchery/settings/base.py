@@ -74,7 +74,7 @@ def dumped_values(settings: Any) -> dict[str, Any]:
 
 
 def shortened(value: Any) -> str:
-    """Return the text of a value as in a file, shortened so that a message with this text is one readable line."""
+    """Return the text of a value for a message, spelled as in YAML and truncated to 60 characters."""
     text = _spelled(value)
     return text if len(text) <= 60 else text[:57] + "..."
 

@@ -243,8 +243,8 @@ def hints_of(cls: Any) -> Mapping[str, Any]:
 
 
 def metadata(hint: Any, about: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:
-    """Yield (member, `Annotated` metadata) for each member of a union. If the type is not a union, yield only the type
-    itself.
+    """Yield (member, metadata) for each member of a union; the metadata are `about`, followed by the member's
+    `Annotated` metadata. If the type is not a union, yield only the type itself with its metadata.
     """
     if get_origin(hint) is Annotated:
         inner, *more = get_args(hint)

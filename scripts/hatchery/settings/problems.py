@@ -124,8 +124,8 @@ class Position(NamedTuple):
     def at(self, key: Any) -> "Position":
         """Return the position at the key `key` below this position.
 
-        pydantic inserts the names of union members between keys. If `key` is the name of a union member, return this
-        position with `meant` set to that member.
+        In the paths of pydantic's errors, some keys are names of union members. If `key` is the name of a union member,
+        return this position with `meant` set to that member.
         """
         try:
             value = self.value[key]
@@ -166,7 +166,9 @@ def _chosen(value: str, hint: Any) -> type | None:
 
 
 def _explained(detail: Mapping[str, Any], position: Position) -> tuple[str, str]:
-    """Return the key to show in the message, and the message. The key may differ from the key in pydantic's error."""
+    """Return the key to show in a message about an error of pydantic, and the message. This key may differ from the key
+    in the error.
+    """
     key, error = str(position), detail.get("ctx", {}).get("error")
     if isinstance(error, RefusedError):
         return ".".join(filter(None, [key, error.key])), error.problem

@@ -101,7 +101,7 @@ DOCUMENTS_PER_BATCH = 256
 
 @dataclass(frozen=True)
 class DocumentBatch:
-    """Consecutive documents of one shard; entry i of each list belongs to document i."""
+    """Consecutive documents of one shard. Entry i of `doc_ids`, `sources` and `texts` belongs to document i."""
 
     doc_ids: list[str]
     sources: list[str]
@@ -181,8 +181,8 @@ ANY_SPECIAL_TOKEN = re.compile(
 def training_lines(text: str) -> Iterator[str]:
     """Yield the lines of a document for the training of a tokenizer: stripped, not empty, without special tokens.
 
-    A line is split at the special tokens of every known set, as in encoding. Without these splits, the trainer would
-    learn the letters of `[UNK]` as a word.
+    A line is split at the special tokens of all sets that Hatchery knows. Without these splits, the trainer would learn
+    the letters of `[UNK]` as a word.
     """
     for line in text.split("\n"):
         for piece in ANY_SPECIAL_TOKEN.split(line.strip().replace(f"{TAB} ", "")):

@@ -1,4 +1,5 @@
-"""Encoding of a corpus into token shards, with word starts, sentence boundaries, counts and fertility.
+"""Encoding of a corpus into token shards, with word starts, sentence boundaries, and statistics such as the fertility
+(number of subwords per word).
 
 Sentences are encoded one by one, without [CLS] and [SEP], as in the code of LTG-BERT and ELC-BERT
 (docs/papers/ltg-bert.md, "Split and shards"; docs/papers/elc-bert.md, "Segments"); [PAR] ends the last sentence of each
@@ -147,10 +148,11 @@ class DocumentEncoder:
         sentence_bounds: np.ndarray,
         sizes: np.ndarray,
     ) -> np.ndarray | None:
-        """Return the number of words that begin in each token of `texts`; None if the encoder has no counter.
+        """Return the number of words that begin in each token of `texts`, documents that were encoded sentence by
+        sentence; None if the encoder has no counter.
 
-        `sizes` contains the number of tokens of each sentence. Document d has the sentences `sentence_bounds[d]` to
-        `sentence_bounds[d + 1]` - 1.
+        `sentences` are the sentences of all documents, and `sizes` contains the number of tokens of each sentence.
+        Document d has the sentences `sentence_bounds[d]` to `sentence_bounds[d + 1]` - 1.
         """
         if self.counter is None:
             return None

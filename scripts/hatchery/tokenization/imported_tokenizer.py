@@ -140,7 +140,9 @@ def tokenizer_text(path: Path) -> str:
 
 
 def _normalizer(spec: dict[int, list[Value]]) -> normalizers.Normalizer:
-    """Return the normaliser of a SentencePiece model. Raises ValueError for invalid rules."""
+    """Return the normaliser of a SentencePiece model from `spec`, the fields of the model's normaliser specification by
+    field number. Raises ValueError for invalid normalisation rules.
+    """
     parts: list[Any] = []
     if isinstance(charsmap := _last(spec, 2, b""), bytes) and charsmap:
         if b"nfkc" in _last(spec, 1, b""):

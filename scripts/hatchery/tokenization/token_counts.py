@@ -1,4 +1,5 @@
-"""Counts of documents, sentences, words, tokens, subwords and unknown tokens in encoded text, and the 95 % rule.
+"""Counts of documents, sentences, words, tokens, subwords and unknown tokens in encoded text, and the frequency that 95
+% of the vocabulary entries reach.
 
 The counts are exact, as in the papers' tables of corpus sizes (LTG-BERT, Table 1).
 """
@@ -78,7 +79,7 @@ def n_text_words(table: TokenTable, special: SpecialTokens) -> int:
 
 
 def _sums(flags: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """Return the number of True values between each two adjacent bounds."""
+    """Return the number of True values in `flags` between each two adjacent `bounds`, which are indices of `flags`."""
     total = np.concatenate([[0], np.cumsum(flags, dtype=np.int64)])
     return np.diff(total[bounds])
 

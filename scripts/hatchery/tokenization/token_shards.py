@@ -302,8 +302,8 @@ class TokenShards:
 
 
 def _offsets(path: Path, name: str, column: pa.ListArray) -> np.ndarray:
-    """Return the row offsets of a list column. Raises TokenizationError unless the offsets ascend from 0 to the number
-    of values.
+    """Return the row offsets of the list column `name` of the file `path`. Raises TokenizationError unless the offsets
+    ascend from 0 to the number of values.
     """
     offsets = column.offsets.to_numpy(zero_copy_only=True)
     sound = column.null_count == 0 and offsets[0] == 0 and offsets[-1] == len(column.values)

@@ -42,7 +42,7 @@ class WordCounter(Protocol):
 
 
 class AdjustedWords:
-    """Counts words by the rule `adjusted`. All documents of a split with one byte premium are counted as one text."""
+    """Counts words by the rule `adjusted`. Documents of a split with the same byte premium are counted as one text."""
 
     def __init__(self, counting: WordCounting) -> None:
         self._counting = counting

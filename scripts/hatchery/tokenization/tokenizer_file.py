@@ -74,7 +74,9 @@ class Tokenizer:
 
     @property
     def end_ids(self) -> list[int]:
-        """Ids after the last text of a sequence; empty in GPT-BERT's set, and in the result of `without_end`."""
+        """Ids of the special tokens after the last text of a model input; empty in GPT-BERT's set, and in the result of
+        `without_end`.
+        """
         return [self.sep_id] if self.special.sep_ends else []
 
     @property

@@ -8,7 +8,7 @@ deterministic. `train_wordpiece` makes WordPiece with a prefix deterministic, an
 library's Unigram trainer.
 
 The library's WordPiece trainer numbers the single characters that continue a word (`@@a`) in the order of a randomly
-seeded hash table, and orders pairs of equal count by these numbers. Therefore six runs gave six different files. To
+seeded hash table, and orders pairs of equal count by these numbers. So the tokenizer file differs between runs. To
 avoid this, WordPiece with a prefix is trained here in two passes. The first pass makes no merges and finds these
 characters; the second pass receives these characters as fixed entries, in the order of their code points. Apart from
 the order of these characters and of pairs with equal counts, the vocabulary equals the library's vocabulary. A test
@@ -194,7 +194,7 @@ def check_size(backend: Backend, settings: TokenizerSettings, where: str) -> Non
 def lines_to_keep(settings: TokenizerSettings, shards: Sequence[Path], documents: int) -> tuple[int, int] | None:
     """Return the number of evenly spaced lines to train on, and the number of all lines; None to train on all lines.
 
-    Lines are left out if there are more than `sentences_limit`, or if distinct words in scripts without spaces
+    Lines are left out if there are more than `sentences_limit` lines, or if distinct words in scripts without spaces
     would need too much memory.
     """
     total = total_bytes = 0
@@ -225,7 +225,8 @@ def learn_tokenizer(settings: TokenizerSettings, corpus: Sequence[Manifest], run
 
     Writes `tokenizer.json` and the two additional files of transformers into the folder of `run`, and the measures
     `vocabulary_size`, `training_documents`, `training_lines` and, if lines are left out, `available_lines`. Raises
-    CorpusError for a corpus without text, and TokenizationError if the text does not support the vocabulary size.
+    CorpusError for a corpus without text, and TokenizationError if the vocabulary size is too large for the text, or
+    too small for special tokens and alphabet.
     """
     where = ", ".join(str(manifest.path) for manifest in corpus)
     shards = [shard.path for manifest in corpus for shard in shards_of(manifest, settings.splits)]

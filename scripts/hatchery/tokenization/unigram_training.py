@@ -68,7 +68,7 @@ class SegmentLattice:
     def _probabilities(self, scores: np.ndarray, alive: np.ndarray) -> np.ndarray:
         """Return the probability of each piece, scaled by the piece's length to avoid underflow; 0 for removed pieces.
 
-        If more than a fifth of the graph's edges belong to removed pieces, these edges are deleted from the graph.
+        If more than a fifth of the lattice's edges belong to removed pieces, these edges are deleted from the lattice.
         """
         living = alive[self._pieces]
         if living.mean() < 0.8:
@@ -78,7 +78,9 @@ class SegmentLattice:
             return np.where(alive, np.exp(scores + NATS_PER_CHARACTER * self._piece_lengths), 0.0)
 
     def _sums_forward(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return for each node the sum of the scaled probabilities of all paths from the start to this node."""
+        """Return for each node the sum of the scaled probabilities of all paths from the beginning of the node's text
+        to this node.
+        """
         sums = np.zeros(int(self._offsets[-1]))
         sums[: self._widths[0]] = 1.0
         for level in range(1, len(self._widths)):
@@ -89,7 +91,9 @@ class SegmentLattice:
         return sums
 
     def _sums_backward(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return for each node the sum of the scaled probabilities of all paths from this node to the end."""
+        """Return for each node the sum of the scaled probabilities of all paths from this node to the end of the node's
+        text.
+        """
         sums = np.zeros(int(self._offsets[-1]))
         sums[self._ends] = 1.0
         for level in range(len(self._widths) - 2, -1, -1):
@@ -225,7 +229,8 @@ def _character_counts(texts: dict[str, int] | Counter[str]) -> Counter[str]:
 
 
 def seed_pieces(segments: dict[str, int], most: int) -> dict[str, int]:
-    """Return the `most` substrings with the largest product of count and length, with their counts.
+    """Return the `most` substrings of the training `segments` with the largest product of count and length, with their
+    counts.
 
     Substrings have 2 to LONGEST_PIECE characters and occur at least twice. If the same character always follows a
     substring, only the longer substring with this character is returned. The search extends substrings by one character
@@ -265,7 +270,9 @@ def seed_pieces(segments: dict[str, int], most: int) -> dict[str, int]:
 
 
 def _estimate(expected: np.ndarray, alive: np.ndarray) -> np.ndarray:
-    """Return log-probabilities from expected counts, with SentencePiece's sparse prior (digamma instead of log)."""
+    """Return log-probabilities of the pieces from their expected counts, with SentencePiece's sparse prior (digamma
+    instead of log).
+    """
     from scipy.special import digamma
 
     held = np.where(alive, np.maximum(expected, LEAST_EXPECTED_COUNT), 1.0)

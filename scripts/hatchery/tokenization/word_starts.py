@@ -155,9 +155,10 @@ def _starts_of(sentence: str, spans: Sequence[tuple[int, int]], ids: np.ndarray,
 
 
 def _spread(counts: np.ndarray, special: np.ndarray) -> None:
-    """If several words start in a token, keep one of these word starts, and move the others to the nearest tokens
-    without a word start. So the number of word starts equals the number of words, unless there are more words than
-    tokens.
+    """Move word starts between tokens, in place, so that at most one word starts in a token; `counts` is the number of
+    words that start in each token. If several words start in a token, one of these word starts stays, and the others
+    move to the nearest tokens without a word start. If there are more words than tokens, the remaining word starts are
+    dropped.
 
     Several words start in a token only if the token contains white space, for example U+00A0 if the tokenizer splits
     only at spaces.

@@ -73,8 +73,9 @@ class TrainingBatches:
         examples_of_length: Callable[[int], Examples],
         order: Callable[[StepPlan, int, Callable[[int], Any]], Order] = DataOrder,
     ) -> None:
-        """`order` builds a function from the plan, the seed and `examples_of_length`; this function selects the
-        sequences of a step."""
+        """`order` is called with the plan, the seed and `examples_of_length`; it returns a function that selects the
+        sequences of a step.
+        """
         self.plan, self.seed, self.topology, self.micro_batch_size = plan, seed, topology, micro_batch_size
         self._examples = lru_cache(maxsize=1)(examples_of_length)
         self.order = order(plan, seed, self._examples)
@@ -87,7 +88,7 @@ class TrainingBatches:
     def examples_at(self, step: int) -> Examples:
         """Return the training examples with the sequence length of step number `step`.
 
-        The first call for a sequence length builds an index of the examples of this length.
+        A call with another sequence length than the previous call builds an index of the examples of the new length.
         """
         return self._examples(self.plan.at(step).sequence_length)
 
@@ -123,8 +124,8 @@ def _draw(
 def concatenate(parts: list[dict[str, Tensor]], fillers: Mapping[str, int | bool]) -> dict[str, Tensor]:
     """Return the concatenation of batches; each tensor is padded on the right to the longest tensor of the same name.
 
-    `fillers` maps tensor names to padding values. Masks [B, T, T] are padded in both dimensions T. Tensors [B] are not
-    padded.
+    `fillers` maps tensor names to padding values. Attention masks [sequences, length, length] are padded in both
+    dimensions of length. Tensors with one value per sequence are not padded.
     """
     if len(parts) == 1:
         return parts[0]

@@ -47,7 +47,9 @@ class CheckpointWriter:
         extra: Mapping[str, Tensor],
         metrics: str,
     ) -> None:
-        """Save a checkpoint; with background writing, return after copying the state.
+        """Save a checkpoint; with background writing, return after copying the run's state. `extra` contains tensors
+        that belong neither to the model nor to the optimiser (`states`), and `metrics` is the content of the metrics
+        file.
 
         First waits for the previous checkpoint. Raises CheckpointError if the previous checkpoint cannot be written.
         Without background writing, also raises CheckpointError if this checkpoint cannot be written.

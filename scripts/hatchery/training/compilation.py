@@ -30,8 +30,8 @@ MOST_VARIANTS = 64
 
 
 def chosen_compilation(choice: CompilationChoice, device: torch.device, pays: bool) -> Compilation:
-    """Return the kind of compilation for the setting `choice` on `device`. `pays` is True if the work takes so long
-    that compilation saves time.
+    """Return "layers" if a model's layers are compiled on `device`, otherwise "off"; `choice` is the setting. `pays` is
+    True if training or evaluation takes so long that compilation saves time.
     """
     if choice != "auto":
         return choice
@@ -39,10 +39,10 @@ def chosen_compilation(choice: CompilationChoice, device: torch.device, pays: bo
 
 
 def compilation_of_run(choice: CompilationChoice, device: torch.device, steps: int, zero_stage: int) -> Compilation:
-    """Return the kind of compilation of a pretraining run.
+    """Return "layers" if the model's layers are compiled in a pretraining run, otherwise "off".
 
-    At ZeRO stage 3, "auto" does not compile, because DeepSpeed gathers a layer's parameters only while the layer is
-    called.
+    At ZeRO stage 3, the setting "auto" does not compile, because DeepSpeed gathers a layer's parameters only while the
+    layer is called.
     """
     return chosen_compilation(choice, device, pays=steps >= COMPILED_FROM_STEPS and zero_stage < 3)
 
@@ -55,9 +55,9 @@ def _can_compile_for_gpu() -> bool:
 def compile_layers_(
     model: nn.Module, backend: str = "inductor", *, evaluated: bool = False, any_length: bool = False
 ) -> list[Any]:
-    """Compile the forward functions of all layers and layer mixtures; return these modules. If the layer weighting has
-    weights between blocks, compile the attention and feed-forward blocks of a layer instead of the layer. Modules that
-    are already compiled are skipped.
+    """Compile the forward functions of all layers and layer mixtures; return these modules. If blocks of layers are
+    also weighted (`weighting.between_blocks`), compile the attention and feed-forward blocks of a layer instead of the
+    layer. Modules that are already compiled are skipped.
 
     If `evaluated` is true, the compiled code runs only in evaluation mode; otherwise, it runs only in training mode. If
     `any_length` is true, batches of all lengths share one compiled function, which is slower than a function for one

@@ -68,7 +68,9 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
 
 
 def check_initial_config(config: ModelConfig, causal: bool, initial: Path) -> None:
-    """Raise ConfigError, naming the first different key, unless the initial model has the run's configuration."""
+    """Raise ConfigError, naming the first different key, unless the initial model has the run's configuration: `config`
+    and `causal`. The dropout probabilities may differ.
+    """
     # Add `causal: False` before the comparison, because the description of a model that is not causal omits the key
     # `causal`.
     theirs, ours = (

@@ -69,14 +69,14 @@ def sequences_from(position: int, count: int, sequences: int, order: EpochOrder)
 
 
 class Placed(Protocol):
-    """Sequences of one length, with their positions in the text."""
+    """Sequences of one length, each with the position of its first token among the tokens of the split."""
 
     def __len__(self) -> int:
         """Number of sequences in an epoch."""
         ...
 
     def places(self) -> np.ndarray:
-        """Index, among the tokens of the split, of each sequence's first token: int64 [len]."""
+        """Index, among the tokens of the split, of each sequence's first token: int64, one index per sequence."""
         ...
 
 

@@ -1,3 +1,3 @@
-"""Choice of a tokenizer by measures: word-split ratio, ESMS (exact sub-token matching score), and the 95 % rule for the
-vocabulary size.
+"""Choice of a tokenizer by three measures: word-split ratio, ESMS (exact sub-token matching score), and the frequency
+of vocabulary entries in the training text (95 % of the entries should occur often enough).
 """

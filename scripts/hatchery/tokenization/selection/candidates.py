@@ -1,10 +1,11 @@
 """The candidate tokenizers of a sweep: each is trained, or truncated from a larger tokenizer if the result is the same.
 
-A nested tokenizer type (`byte_bpe`, `wordpiece`) is trained once, with the largest vocabulary size that the sweep or
-its search needs. Its training merges the most frequent pair until the vocabulary is full. The merges do not depend on
-the final size, so a smaller vocabulary is the beginning of a larger vocabulary. A test compares the files byte for
-byte. A Unigram vocabulary is pruned from a larger vocabulary, so each size is trained separately, as is each size of
-`bpe`. Every tokenizer file is loaded as a check before the file is used.
+A nested tokenizer type (`byte_bpe`, `wordpiece`) is trained once, with the largest vocabulary size that the sweep
+needs, which may include a search for the largest suitable size (`frequency_search`). Its training merges the most
+frequent pair until the vocabulary is full. The merges do not depend on the final size, so a smaller vocabulary is the
+beginning of a larger vocabulary. A test compares the files byte for byte. A Unigram vocabulary is pruned from a larger
+vocabulary, so each size is trained separately, as is each size of `bpe`. Every tokenizer file is loaded as a check
+before the file is used.
 
 The work is divided into parts: train a tokenizer, count the pre-tokens of a shard, measure a tokenizer. Each part
 writes one file, whose name is the digest of the part's inputs. So a killed sweep continues with the missing parts, and
@@ -191,7 +192,8 @@ def cut_down(definition: Definition, size: int, where: str) -> Definition:
 
 
 def _merges(model: Definition, smallest: int, size: int) -> list[Any]:
-    """Return the merges up to the merge that creates the entry with the id `size - 1`.
+    """Return the merges up to the merge that creates the entry with the id `size - 1`. `smallest` is the number of
+    entries before the first merge.
 
     Some merges create an entry that already exists, so there may be more merges than merged entries.
     """
@@ -233,7 +235,8 @@ class Candidates:
     def definition(self, candidate: CandidateType, size: int) -> Definition:
         """Return the tokenizer of a tokenizer type and vocabulary size, trained or truncated from a trained tokenizer.
 
-        Raises TokenizationError if the corpus does not support the size.
+        Raises TokenizationError if the corpus gives a smaller vocabulary than `size`, or if special tokens and alphabet
+        alone exceed `size`.
         """
         where = f"types.{candidate.name}"
         if is_nested(candidate.settings(size)):

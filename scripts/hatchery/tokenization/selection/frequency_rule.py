@@ -38,8 +38,8 @@ class Probe:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The largest vocabulary size that satisfies the 95 % rule (None if no size satisfies it), and all evaluated
-    vocabulary sizes in ascending order.
+    """Result of the search for the largest vocabulary size of which 95 % of the entries occur often enough: this size
+    (None if there is no such size), and all evaluated vocabulary sizes in ascending order.
     """
 
     largest_size: int | None
@@ -92,8 +92,8 @@ def unigram_counts(definition: Definition, pre_tokens: Mapping[str, int], where:
 
 
 def frequency_of_rule(definition: Definition, pre_tokens: Mapping[str, int], where: str) -> int:
-    """Return the frequency of the vocabulary entry at rank floor(0.95 x number of entries), by descending frequency, if
-    a tokenizer encodes the counted pre-tokens.
+    """Return the frequency of one vocabulary entry after a tokenizer has encoded the counted pre-tokens: the entry at
+    rank floor(0.95 x number of entries), by descending frequency.
     """
     return frequency_at_95_percent(unigram_counts(definition, pre_tokens, where))
 

@@ -274,7 +274,7 @@ def parse_words(text: str, where: str) -> list[Word]:
 
 
 def _lines(text: str) -> Iterable[tuple[int, str]]:
-    """Yield the lines that are neither empty nor comments, with their line numbers."""
+    """Yield the lines of `text` that are neither empty nor comments, with their line numbers."""
     for number, line in enumerate(io.StringIO(text), start=1):
         if line.strip() and not line.startswith("#"):
             yield number, line

@@ -51,8 +51,8 @@ class CandidateType(CandidateKeys):
     """Settings of the tokenizer except its size: the keys of `TokenizerSettings` without `vocabulary_size`."""
 
     def settings(self, size: int) -> TokenizerSettings:
-        """Return the settings of the tokenizer of this type with `size` entries. Raises ConfigError, naming tokenizer
-        type and key.
+        """Return the settings of the tokenizer of this type with `size` entries. Raises ConfigError, which names the
+        tokenizer type and the key, for an invalid setting.
         """
         where = f"types.{self.name}"
         try:

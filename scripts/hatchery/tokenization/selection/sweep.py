@@ -1,8 +1,8 @@
 """A sweep of tokenizers: train the candidates, measure candidates and references, and choose a tokenizer.
 
 Sources: reduced-vocabulary study, Section 3.3 and Table 6 (sweep); LTG-BERT, Appendix G (the rule of Gowda and May).
-The same corpus and settings give the same output files, byte for byte, for any number of threads; a killed sweep
-continues with its missing parts.
+The same corpus and settings give the same output files, byte for byte, for any number of threads; a killed sweep that
+is started again continues with the parts (trained tokenizers, counts and measures) that are missing.
 """
 
 import json
@@ -66,8 +66,8 @@ LISTS = {
 
 @dataclass(frozen=True)
 class Sweep:
-    """Results of a sweep: its tokenizers, the published values, and the sizes of the sample and of the list of
-    morphemes.
+    """Results of a sweep: its tokenizers with their measures, the measures printed in papers, and the sizes of the
+    sample and of the list of morphemes.
     """
 
     rows: Sequence[SelectionRow]
@@ -94,11 +94,11 @@ def sweep_tokenizers(
 ) -> Sweep:
     """Write the tables, all tokenizers and the chosen tokenizer to the folder of `run`.
 
-    The folder of parts remains until the caller removes it. `morphemes` is the manifest of a raw input with a list of
-    morphemes, `reference` maps types to manifests of raw inputs with a `tokenizer.json`, and `published` is the file of
-    published values. Raises ConfigError for settings that do not match `reference` and `morphemes`. Raises SourceError
-    for a damaged list or reference, CorpusError for a corpus without words, and TokenizationError for a size that the
-    corpus does not support.
+    The folder `.parts` with trained tokenizers and counts remains until the caller removes it. `morphemes` is the
+    manifest of a raw input with a list of morphemes, `reference` maps types to manifests of raw inputs with a
+    `tokenizer.json`, and `published` is the file of published values. Raises ConfigError for settings that do not match
+    `reference` and `morphemes`. Raises SourceError for a damaged list or reference, CorpusError for a corpus without
+    words, and TokenizationError for a vocabulary size that is too large or too small for the corpus.
     """
     use_threads(threads)
     _check(settings, morphemes, reference)
@@ -192,7 +192,9 @@ def _write_reference(name: str, manifest: Path, folder: Path) -> Path:
 
 
 def _sample(settings: SweepSettings, corpus: Manifest, folder: Path) -> tuple[list[str], Path]:
-    """Return the drawn sequences, and the path of the file from which the measuring processes read these sequences."""
+    """Return a random sample of the corpus's sequences, and the path of the file from which the measuring processes
+    read this sample.
+    """
     texts = texts_of(shards_by_split(corpus), settings.sample_splits)
     sequences = draw(sequences_of(texts, settings.sequence_unit), settings.sample_sequences, settings.seed)
     path = folder / "sample.json"
@@ -203,7 +205,7 @@ def _sample(settings: SweepSettings, corpus: Manifest, folder: Path) -> tuple[li
 def _pre_tokens(candidate: CandidateType, tokenizer: Path, corpus: Manifest, folder: Path, threads: int) -> Path:
     """Return the path of a table with the pre-token counts of a tokenizer type's training text.
 
-    Tokenizer types with the same normaliser, pre-tokeniser and sources share a table.
+    Tokenizer types with the same normaliser, pre-tokeniser, splits and sources share a table.
     """
     definition = load_definition(tokenizer)
     settings = candidate.settings(candidate.sizes[0])

@@ -3,9 +3,9 @@
 The last columns contain the values printed in papers; a cell is empty if no value was printed. Numbers are rounded so
 that the tables are equal on every machine. `selection.csv` corresponds to Table 6 of the reduced-vocabulary study.
 
-The file `config/published/tokenizers/tokenizer_selection.csv` contains the values of Table 6, and LTG-BERT's frequency
-of the vocabulary entry at the 95 % rank (166). Its column `size` contains a number, or `pretrained` for the reference
-tokenizer of a tokenizer type.
+The file `config/published/tokenizers/tokenizer_selection.csv` contains the values of Table 6, and 166, the frequency
+that 95 % of the entries of LTG-BERT's vocabulary reach. The column `size` of the file contains a number, or
+`pretrained` for the reference tokenizer of a tokenizer type.
 
 The rule (reduced-vocabulary study, Section 3.3) has two steps: for each tokenizer type, choose the size whose
 word-split ratio is closest to the ratio of the reference tokenizer; then choose the tokenizer type with the highest
@@ -60,7 +60,7 @@ class Measures:
 
 @dataclass(frozen=True)
 class SelectionRow:
-    """A row of the table: a tokenizer of the sweep, or the reference tokenizer of a tokenizer type."""
+    """A row of the table `selection.csv`: a tokenizer of the sweep, or the reference tokenizer of a tokenizer type."""
 
     type: str
     size: int | None
@@ -173,7 +173,8 @@ def chosen_rows(
     by_reference: Mapping[str, Measures],
     reference_sizes: Mapping[str, int],
 ) -> list[SelectionRow]:
-    """Return the rows of `selection.csv` in the order of the settings, with the chosen tokenizers marked.
+    """Return the rows of `selection.csv`, with the chosen tokenizers marked. The tokenizer types and their sizes have
+    the order of the settings.
 
     A reference tokenizer is the last row of its tokenizer type.
     """
