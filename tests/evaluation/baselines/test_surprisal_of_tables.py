@@ -210,6 +210,9 @@ def test_chunks_of_texts_give_the_numbers_of_the_whole(make_source, manifest_of,
     assert pl.read_csv(parts.file("surprisal.csv"))["surprisal"].to_list() == found["surprisal"].to_list()
     model = load_sentence_model(manifest_of("bert"), CPU)
     assert word_surprisals(model, texts)["sentence"].to_list() == whole["sentence"].to_list()
+    # Chunks also end after 30 characters, so they have different numbers of texts.
+    monkeypatch.setattr(words, "CHARACTERS_AT_ONCE", 30)
+    assert word_surprisals(model, texts)["sentence"].to_list() == whole["sentence"].to_list()
 
 
 @pytest.mark.parametrize("other", ["~$a.xlsx", "a.xlsx", "README.md", "README", "notes.txt", "LICENSE"])
