@@ -1,4 +1,4 @@
-"""Names that are derived from the files in folders. This module imports only the standard library.
+"""Lists of names that are read from the files of a folder. This module imports only the standard library.
 
 Some packages are registries: each module of the package is an entry, and the file name of the module is the name of the
 entry. The package's `__init__.py` finds the entries by listing the folder, and defines the content that each module

@@ -31,7 +31,7 @@ If the argument is a single path that is optional, its value may be a list with 
 
 
 def paths_of(given: Iterable[Paths]) -> list[str]:
-    """Return all paths in the values of several arguments of a stage's function, without duplicates."""
+    """Return all paths in `given`, the values of several arguments of a stage's function, without duplicates."""
     lists = ([one] if isinstance(one, str) else one.values() if isinstance(one, dict) else one for one in given)
     return list(dict.fromkeys(path for paths in lists for path in paths))
 

@@ -1,4 +1,4 @@
-"""Restores PyTorch's global settings after a function of the library has changed them."""
+"""Restores PyTorch's global settings after direct training or evaluation in a Python program has changed them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,8 +8,8 @@ import torch
 
 @contextmanager
 def kept_settings() -> Iterator[None]:
-    """Restore PyTorch's states of random number generators, precision, determinism and number of threads after the
-    `with` block.
+    """Restore PyTorch's global settings after the `with` block: random number generators, precision of matrix products,
+    determinism and number of threads.
     """
     precision, threads = torch.get_float32_matmul_precision(), torch.get_num_threads()
     tf32, debug = torch.backends.cudnn.allow_tf32, torch.get_deterministic_debug_mode()

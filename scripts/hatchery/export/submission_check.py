@@ -53,8 +53,8 @@ def _is_whole(value: Any) -> bool:
 
 
 def _predicted(block: Any, name: str, fits: Callable[[Any], bool], kind: str, one: bool = False) -> Iterator[str]:
-    """Yield the problems of the predictions under the key `name`, which are grouped by paradigm. If `one` is true, each
-    paradigm must have exactly one prediction.
+    """Yield the problems of `block`, the predictions under the file's key `name`, which are grouped by paradigm. If
+    `one` is true, each paradigm must have exactly one prediction.
 
     `fits` decides if a prediction is valid, and `kind` describes valid predictions in messages.
     """
@@ -158,8 +158,8 @@ def _fast(block: Any, most: int) -> Iterator[str]:
 
 
 def missing_checkpoints(value: Mapping[str, Any], track: Literal["strict", "strict_small"]) -> list[str]:
-    """Return one line for each part of the file whose number of checkpoints differs from the number that the track
-    requires.
+    """Return one line for each part of a submission file (`value`) that has more or fewer checkpoints than the track
+    requires. These parts are the fast evaluations and the surprisals for the age of acquisition.
     """
     expected, fast = CHECKPOINTS[track], value.get("fast_eval_results") or {}
     there = {f"fast_eval_results: {block}": sum(map(bool, fast.get(block, ()))) for block in FAST}
@@ -169,16 +169,17 @@ def missing_checkpoints(value: Mapping[str, Any], track: Literal["strict", "stri
 
 
 def undefined_surprisals(value: Mapping[str, Any]) -> int:
-    """Return the number of rows under `reading` in which a surprisal is NaN; NaN is not valid JSON. These rows have no
-    previous word in the evaluation data.
+    """Return the number of reading-time predictions in a submission file (`value`) in which a surprisal is NaN, which
+    is not valid JSON. The surprisal of the previous word is NaN if the evaluation data has no previous word.
     """
     rows = ((value.get("reading") or {}).get("reading") or {}).get("predictions") or ()
     return sum(any(isinstance(one, float) and math.isnan(one) for one in row.values()) for row in rows)
 
 
 def differing_counts(value: Mapping[str, Any], expected: Sequence[RowCount]) -> list[str]:
-    """Return one line for each part of the file whose number of rows differs from the official number. The organisers'
-    collator drops these parts.
+    """Return one line for each top-level key of a submission file (`value`) whose numbers of rows differ from
+    `expected`, the numbers of rows in the official evaluation data. The organisers' collator drops the rows of these
+    keys.
     """
     by_block: dict[str, dict[str, int]] = {}
     for count in expected:

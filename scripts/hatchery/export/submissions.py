@@ -1,5 +1,6 @@
 """The run that an experiment submits to BabyLM's leaderboard, and a check of the experiment. The check refuses an
-experiment that evaluates no suite of the submission, or that fine-tunes only on tasks outside of the submission.
+experiment that evaluates none of the suites in the leaderboard's score, or that fine-tunes only on tasks outside of
+this score.
 """
 
 from typing import TYPE_CHECKING, Literal
@@ -41,8 +42,8 @@ def suite_names(wanted: "Submission") -> list[str]:
 
 
 def check_submission(project: "Project", name: str) -> None:
-    """Raise ConfigError if an experiment submits an unknown run, evaluates none of the submission's suites, or
-    fine-tunes only on tasks outside of the submission.
+    """Raise ConfigError if an experiment submits an unknown run, evaluates none of the suites that the submission
+    contains, or fine-tunes only on tasks that the submission does not contain.
     """
     experiment, problems = project.experiment(name), Problems()
     one, other = experiment.submission, experiment.multilingual_submission

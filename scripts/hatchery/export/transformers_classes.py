@@ -1,13 +1,13 @@
 """The interface of `transformers` for Hatchery's encoders and heads, shared by all families.
 
-Weights, computation and parameter names below `model.encoder`, `head` and `pair_head` are those of the training code.
-Attention masks follow `transformers`: 1 at tokens, 0 at padding, no mask if there is no padding. A language model's
-class (masked or causal) determines if tokens attend to later tokens. In encoders without a language-model head, and in
-classifiers, tokens attend as in pretraining (`is_decoder`).
+Weights and computation are those of the training code. Parameter names are also those of the training code, after the
+prefix `model.` of the encoder's names. Attention masks follow `transformers`: 1 at tokens, 0 at padding, no mask if
+there is no padding. A language model's class (masked or causal) determines if tokens attend to later tokens. In
+encoders without a language-model head, and in classifiers, tokens attend as in pretraining (`is_decoder`).
 
 `inputs_embeds` are rows of the word embedding that replace `input_ids`. Attention probabilities are computed on
 request, by slower code. `token_type_ids` have no effect in these models and are ignored, as are `position_ids` in
-models with relative positions. The modelling file of a family defines the family's class names (`model_folder`).
+models with relative positions. The modelling file of each family contains the family's subclasses (see `model_folder`).
 """
 
 import contextlib
@@ -40,13 +40,14 @@ CACHE_FIELD = "cache" if "cache" in CausalLMOutputWithPast.__dataclass_fields__ 
 
 
 class HatcheryConfig(PretrainedConfig):
-    """Configuration of a model: the attributes of `transformers`, and the fields of Hatchery's configuration.
+    """Configuration of a model: the attributes of `transformers`, and the fields of Hatchery's configuration class for
+    the model's family (`architecture_class`).
 
     `classifier_dropout` is the dropout of a classification head; None means `hidden_dropout_prob`.
     `classifier_transform` names the layers of the classification head before its output layer (see `TRANSFORMS`).
 
-    The configuration class of each family must define values for fields without default, because `transformers` creates
-    configurations without arguments. It must also define `__init__`; otherwise, `transformers` adds a dataclass
+    Each family has a subclass. The subclass must define values for fields without default, because `transformers`
+    creates configurations without arguments. It must also define `__init__`; otherwise, `transformers` adds a dataclass
     constructor.
     """
 
@@ -152,12 +153,13 @@ class HatcheryPreTrainedModel(PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """Initialise weights that are missing in a checkpoint, and compute tables, which are not stored.
+        """Initialise weights that are missing in a checkpoint, and recompute buffers, such as position tables, which
+        checkpoints do not store.
 
         Matrices are drawn from a truncated normal distribution. Gains of norms, and scales, are 1. Layer weights have
         the initial values of `LayerMixture`. In attention that mixes values with the values of the first layer, the
         weight of the first layer is `first_mix`. Other vectors are 0. `transformers` calls this method for each module
-        with parameters or tables that were not loaded.
+        with parameters or buffers that were not loaded.
         """
         deviation = math.sqrt(2 / (5 * self.config.hidden_size))
         if any(True for _ in module.buffers(recurse=False)):
@@ -216,7 +218,7 @@ class HatcheryModel(HatcheryPreTrainedModel):
         """Return the hidden states of `input_ids` int64 [B, T].
 
         `last_hidden_state` [B, T, D] is the input of the heads. `hidden_states` are the outputs of the embedding and of
-        each layer; with the layer weighting "weighted_output", the last entry is their weighted sum. `attentions` are
+        each layer; the layer weighting "weighted_output" appends the weighted sum of these outputs. `attentions` are
         the attention probabilities [B, H, T, T] of each layer, before dropout.
         """
         tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
@@ -231,10 +233,10 @@ class HatcheryModel(HatcheryPreTrainedModel):
         output_hidden_states: bool | None = None,
         cache: Cache | None = None,
     ) -> Encoded:
-        """Return the encoder's output for `tokens` (see `given_tokens`).
+        """Return the encoder's output for `tokens`: ids int64 [B, T], or word vectors [B, T, E].
 
         If a causal model gets a `cache`, `tokens` follow the cached tokens, and `attention_mask` [B, S] covers cached
-        and new tokens. Raises ValueError if the length of the mask differs from the number of these tokens.
+        and new tokens. Raises ValueError if the length of the mask differs from the number of cached and new tokens.
         """
         mask = None if attention_mask is None else attention_mask.bool()
         probabilities: list[Tensor] | None = [] if chosen(self, "output_attentions", output_attentions) else None
@@ -293,8 +295,8 @@ class HatcheryForMaskedLM(HatcheryPreTrainedModel):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> MaskedLMOutput | tuple[Any, ...]:
-        """Return logits [B, T, V]. If `labels` int64 [B, T] are given (-100: ignored), also return the mean
-        cross-entropy.
+        """Return logits [B, T, V] of the subword at each position. If `labels` int64 [B, T] are given (-100: ignored),
+        also return the mean cross-entropy of the labels.
         """
         tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
         encoded = self.model.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
@@ -379,7 +381,7 @@ def given_tokens(
 
 
 def chosen(model: PreTrainedModel, name: str, value: bool | None) -> bool:
-    """Return `value`, the argument of a call. If `value` is None, return the configuration's attribute `name`."""
+    """Return `value`, an option of a call of `model`; if `value` is None, the configuration's attribute `name`."""
     return bool(getattr(model.config, name)) if value is None else value
 
 

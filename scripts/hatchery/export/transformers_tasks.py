@@ -42,7 +42,8 @@ class HatcheryWithFreshHead(HatcheryPreTrainedModel):
     def fresh_head(self, n_outputs: int, transform: Any = None) -> ScoreHead:
         """Return a newly initialised head with `n_outputs` outputs.
 
-        `transform` names the layers of the head before its output layer; if None, the configuration names these layers.
+        `transform` names the layers of the head before its output layer; None means the configuration's
+        `classifier_transform`.
         """
         config = self.config
         transform = config.classifier_transform if transform is None else transform
@@ -123,8 +124,8 @@ class HatcheryForTokenClassification(HatcheryWithFreshHead):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> TokenClassifierOutput | tuple[Any, ...]:
-        """Return logits [B, T, num_labels]. If `labels` int64 [B, T] are given (-100: ignored), also return the mean
-        cross-entropy.
+        """Return logits [B, T, num_labels] of each token's label. If `labels` int64 [B, T] are given (-100: ignored),
+        also return the mean cross-entropy.
         """
         tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
         encoded = self.model.encoded(tokens, attention_mask, output_attentions, output_hidden_states)

@@ -35,7 +35,7 @@ class HubInterface(Protocol):
 
 @dataclass(frozen=True)
 class Branch:
-    """A branch of the repository, with the files of one folder."""
+    """A branch of the model's repository on the hub, with the files of the folder that is uploaded to this branch."""
 
     name: str
     folder: Path
@@ -56,7 +56,7 @@ class Upload:
     """
 
     def listing(self) -> str:
-        """Return the plan as text to be printed."""
+        """Return the planned upload as text: one line for each file, and the total size."""
         lines = [
             f"{branch.name:<12} {size:>14,}  {path}"
             for branch in self.branches

@@ -1,9 +1,9 @@
 """Write a model as a folder for `transformers`, with a card that describes the model, its training data and the terms
 of use.
 
-The card also contains the model's scores and a code example. All information comes from the configuration, the
-manifests and the summary; unknown information is marked as unknown. For example, if the licence of the data is unknown,
-the card names no licence of the model.
+The card also contains the model's scores and a code example. All information comes from the configuration, from the
+manifests of the model and its checkpoints, and from the experiment's summary.parquet. Unknown information is marked as
+unknown. For example, if the licence of the data is unknown, the card names no licence of the model.
 """
 
 import json
@@ -44,7 +44,9 @@ def write_export(
     run: StageRun,
     checkpoints: Mapping[str, Path],
 ) -> None:
-    """Write the folder of a model, with a subfolder for each of its checkpoints; see the stage `export_model`."""
+    """Write the folder of a model, with a subfolder for each of its `checkpoints`. The stage `export_model` describes
+    the other arguments.
+    """
     rows = [] if summary is None else read_summary(summary)
     examples = () if filled is None else (read_examples(filled), text_of_sentences(filled))
     scores = [row for row in rows if row.model == settings.run.model]
@@ -104,8 +106,9 @@ def _write_branch(
 
 
 def generation_settings(manifest: Manifest, tokenizer: Tokenizer) -> dict[str, object]:
-    """Return defaults for `generate` that make the beam search of `transformers` as similar as possible to Hatchery's.
-    Raises ModelError if the model was not trained with the task translation.
+    """Return the arguments of `generate` that make the beam search of `transformers` as similar as possible to
+    Hatchery's own beam search for translation. Raises ModelError if the model was not trained with the task
+    translation.
     """
     settings = pretrain_settings(manifest.settings)
     objective = settings.objective
@@ -164,7 +167,9 @@ class ModelFacts:
 
     @property
     def causal(self) -> bool:
-        """True if the model can be used as a causal language model, as hybrid models can."""
+        """True if the model can be used as a causal language model. This includes hybrid models, which are trained on
+        both masked and causal sequences.
+        """
         return "causal" in self.kinds
 
     @property
@@ -229,8 +234,8 @@ def licence_statement(sources: Sequence[DataSource]) -> str:
 
 
 def _example(settings: ExportSettings, facts: ModelFacts, written: FilledSentences | None) -> str:
-    """Return the input text of the code example. A sentence of the corpus is preferred, because the sentences of the
-    corpus are in the model's language.
+    """Return the input text of the card's code example. A sentence from `written` is preferred, because these sentences
+    are in the model's language; without such a sentence, the text is a fixed text.
     """
     given = ENGLISH_EXAMPLE if "en" in settings.languages and not facts.translates else f"... {GAP} ..."
     if written and written.examples:
@@ -273,8 +278,8 @@ def _model_index(name: str, task: str, scores: Sequence[SummaryRow]) -> list[dic
     """Return the scores in the hub's format `model-index`, with one result for each suite and task; empty if there are
     no scores.
 
-    The `name` of a metric is its name in the summary, which includes the unit. Its `type` is the hub's name for this
-    metric. If the hub has no name for the metric, the `type` is also the name in the summary.
+    The `name` of a metric is its name in the experiment's summary.parquet, which includes the unit. Its `type` is the
+    hub's name for this metric. If the hub has no name for the metric, `type` equals `name`.
     """
     results: dict[tuple[str, str], list[dict[str, object]]] = {}
     for score in scores:

@@ -68,11 +68,13 @@ class Packing(NamedTuple):
     """Number of positions of a sequence, T."""
 
     def pack(self, values: Tensor) -> Tensor:
-        """Return `values` [B, T, ...] at the computed positions only, [N, ...]."""
+        """Return the vectors [N, ...] of `values` [B, T, ...] at the N computed positions."""
         return values.flatten(0, 1).index_select(0, self.rows)
 
     def unpack(self, values: Tensor) -> Tensor:
-        """Return `values` [N, ...] arranged as [B, T, ...], with zeros at the omitted positions."""
+        """Return `values` [N, ...], the vectors at the N computed positions, arranged as [B, T, ...]. Vectors at the
+        omitted positions are zeros.
+        """
         laid_out = values.new_zeros((self.batch * self.length, *values.shape[1:]))
         return laid_out.index_copy(0, self.rows, values).view(self.batch, self.length, *values.shape[1:])
 
@@ -154,9 +156,10 @@ def none_if_all_tokens(mask: Tensor | None) -> Tensor | None:
 
 
 def split_heads(projected: Tensor, n_heads: int, packing: Packing | None = None) -> Tensor:
-    """Return `projected` [B, T, D] as [B, H, T, d], one slice per head.
+    """Return `projected` [B, T, D] divided into heads of width d = D / H: [B, H, T, d].
 
-    If a packing is given, `projected` is [N, D], and the result is 0 at the omitted positions.
+    If a packing is given, `projected` is [N, D], for the packing's N positions, and the result is 0 at the omitted
+    positions.
     """
     if packing is not None:
         projected = packing.unpack(projected)
@@ -164,8 +167,8 @@ def split_heads(projected: Tensor, n_heads: int, packing: Packing | None = None)
 
 
 def join_heads(context: Tensor, packing: Packing | None = None) -> Tensor:
-    """Return `context` [B, H, T, d] as [B, T, D], or as [N, D] if a packing is given. This function is the inverse of
-    `split_heads`.
+    """Return the concatenated heads of `context` [B, H, T, d]: [B, T, D], or [N, D] for the N positions of a packing if
+    a packing is given. This function is the inverse of `split_heads`.
     """
     joined = context.transpose(1, 2).flatten(2)
     return joined if packing is None else packing.pack(joined)

@@ -97,7 +97,7 @@ class EncoderSizes(Settings):
 
     @property
     def embedding_width(self) -> int:
-        """Return the width of the embeddings."""
+        """Return the width of the word embedding, which is the hidden size unless a subclass defines another width."""
         return self.hidden_size
 
 

@@ -45,8 +45,8 @@ def entropy(distribution: np.ndarray) -> float:
 
 
 def checked_counts(counts: ArrayLike) -> np.ndarray:
-    """Return the counts [V] as float64. Raises ModelError if a count is negative or not finite, or if there is no
-    count.
+    """Return the counts [V] as float64. Raises ModelError if a count is negative or not finite, or if `counts` is
+    empty.
     """
     values = np.asarray(counts, dtype=np.float64)
     if not values.size or not np.all(np.isfinite(values)) or values.min() < 0:

@@ -54,8 +54,8 @@ class Encoder(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> list[Tensor]:
-        """Return the hidden states, each [B, T, D]: the embedding output, one state per layer, and possibly a final
-        state.
+        """Return the hidden states, each [B, T, D]: the embedding output and one state per layer. Some encoders append
+        a final state, such as a combination of all states.
 
         Heads read the last state of the list. `input_ids` is int64 [B, T], and `attention_mask` is bool [B, T] (None:
         all positions are tokens).
@@ -118,7 +118,7 @@ class LayeredEncoder(Encoder):
     def layers_add_up(self) -> bool:
         """Return whether the state after a layer is the sum of the contributions of all layers so far.
 
-        False with layer weighting, and if sums are normalised (post-norm) or scaled.
+        False with layer weighting, and if the residual sums are normalised (post-norm) or scaled.
         """
         is_normalised = getattr(self.config, "normalisation", "post_norm") == "post_norm"
         is_scaled = getattr(self.config, "residual_scaling", False)
@@ -174,7 +174,7 @@ class LayeredEncoder(Encoder):
         The result equals the states of `forward` up to rounding, but batches with much padding are computed faster. If
         `few` is true, the last layer computes only the positions `rows`, which is faster for about one position per
         sequence. `few` has no effect in three cases: in training, for batches whose padding is removed (`_packing`),
-        and if weights between blocks may need gradients.
+        and if gradients are enabled for a model with the layer weighting "unrestricted".
         """
         mask = none_if_all_tokens(attention_mask)
         packing = self._packing(mask, rows)
@@ -243,8 +243,8 @@ class LayeredEncoder(Encoder):
     ) -> tuple[list[Tensor], BlockSums | None]:
         """Return the states of the embedding and of `layers`, the first layers of the encoder.
 
-        Also return the sums of all blocks if the layer weighting has weights between blocks; otherwise, return None as
-        the second value.
+        With the layer weighting "unrestricted", also return the residual sums after all attention and feed-forward
+        blocks; otherwise, the second value is None.
         """
         outputs, sums = [embedded], None
         if self.weighting.between_blocks:
@@ -259,7 +259,9 @@ class LayeredEncoder(Encoder):
         return outputs, sums
 
     def _run_for(self, embedded: Tensor, inputs: AttentionInputs, rows: Tensor) -> Tensor:
-        """Return the last state of `_run` at the positions `rows`; the last layer computes only these positions."""
+        """Return the last hidden state of the encoder at the flat positions `rows`; the last layer computes only these
+        positions.
+        """
         *layers, last = self.layers
         outputs, sums = self._run_layers(layers, embedded, inputs)
         # Repeat each sequence for each of its requested positions, because the last layer computes one query per

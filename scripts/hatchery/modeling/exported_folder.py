@@ -22,8 +22,8 @@ INSIDE = "model."
 
 @dataclass(frozen=True)
 class ExportedModel:
-    """A model in float32 on the CPU. `heads` are the name suffixes of the exported classes with a language-model head;
-    the suffix of the default class is first.
+    """A model in float32 on the CPU. `heads` are the classes in the key `architectures` of its config.json, without the
+    family's prefix, such as "ForMaskedLM".
     """
 
     network: LanguageModel

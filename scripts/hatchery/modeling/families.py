@@ -72,10 +72,10 @@ def training_flops_per_sequence(
     """Return the FLOPs of training on one sequence of `sequence_length` tokens, forward and backward.
 
     `model` contains the model settings, without the vocabulary size. `labelled_share` is the fraction of positions that
-    are labelled, because only these positions are inputs of the output layer. All sequences of a forward pass share the
-    projection of the relative positions. Therefore the FLOPs of this projection are divided by `batch_size`; if
-    `batch_size` is None, these FLOPs are not counted. A model with `sentence_pair_head` classifies one pair per
-    sequence. Raises ConfigError or ModelError for invalid arguments.
+    have a label; the output layer computes only these positions. All sequences of a forward pass share the projection
+    of the relative positions. Therefore the FLOPs of this projection are divided by `batch_size`; if `batch_size` is
+    None, these FLOPs are not counted. A model with `sentence_pair_head` classifies one pair per sequence. Raises
+    ConfigError or ModelError for invalid arguments.
     """
     require(0 <= labelled_share <= 1, "labelled_share", labelled_share, "a number from 0 to 1")
     require(sequence_length >= 1, "sequence_length", sequence_length, "1 or more")

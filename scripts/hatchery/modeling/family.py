@@ -36,7 +36,9 @@ class Modules(NamedTuple):
 
 @dataclass(frozen=True)
 class Exported:
-    """Names of a family's exported classes and files for `transformers`, and default sizes of exported models."""
+    """Names of a family's exported classes and files for `transformers`, and the default sizes in an exported
+    configuration.
+    """
 
     module: str
     """Name, without suffix, of the modelling file in an exported folder. The file is made from the module of this name
@@ -67,9 +69,10 @@ class Exported:
         return f"hatchery_{self.module.removeprefix('modeling_')}"
 
     def auto_classes(self, language_models: Sequence[str]) -> dict[str, str]:
-        """Return, for each auto class of `transformers`, the name suffix of the exported class.
+        """Return, for each auto class of `transformers`, the name of the exported class without the family's prefix.
+        For example, "AutoModelForMaskedLM" has the value "ForMaskedLM".
 
-        `language_models` are the name suffixes of the exported classes with a language-model head.
+        `language_models` are the names of the exported classes with a language-model head, also without prefix.
         """
         bare = {"AutoModel": "Model"} if self.bare else {}
         heads = (*language_models, *self.further)
@@ -77,8 +80,8 @@ class Exported:
 
 
 def six_per_parameter_and_token(config: object, parameters: int, work: Sequence[tuple[int, int]]) -> float:
-    """Return 6 FLOPs for each parameter and token: the formula of families whose papers count no FLOPs. `work` contains
-    pairs (number of sequences, sequence length).
+    """Return 6 FLOPs for each parameter and token. Families whose papers publish no formula for FLOPs use this formula.
+    `work` contains pairs (number of sequences, sequence length).
     """
     return kaplan_flops(parameters, sum(sequences * length for sequences, length in work))
 

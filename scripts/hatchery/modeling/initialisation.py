@@ -51,16 +51,16 @@ def xavier_deviation(tensor: Tensor) -> float:
 
 
 def initial_standard_deviation(hidden_size: int) -> float:
-    """Return the standard deviation sqrt(2 / (5 * hidden_size)) before truncation at two standard deviations (LTG-BERT,
-    Section 4).
+    """Return sqrt(2 / (5 * hidden_size)), the standard deviation of LTG-BERT's initial weights before truncation at two
+    standard deviations (LTG-BERT, Section 4).
     """
     return math.sqrt(2 / (5 * hidden_size))
 
 
 @torch.no_grad()
 def initialise_linear_layers_(module: nn.Module, deviation: float, seed: int) -> None:
-    """Draw the weights of all linear layers inside `module` from a truncated normal distribution, and set their biases
-    to 0.
+    """Draw the weights of all linear layers inside `module` from a normal distribution of standard deviation
+    `deviation`, truncated at two standard deviations. Set their biases to 0.
     """
     for name, child in module.named_modules():
         if isinstance(child, nn.Linear):

@@ -46,7 +46,9 @@ class LayerWeighting:
     last output."""
 
     def sizes(self, n_layers: int) -> range:
-        """Return the number of weights of each consumer (layer, block or heads) in a model of `n_layers` layers."""
+        """Return the numbers of weights of all weighted sums in a model of `n_layers` layers, in the order in which the
+        sums are computed. The range is empty if no weights are learned.
+        """
         if self.layer_input == "softmax":
             return range(1, n_layers + self.output_mixture + 1)
         return range(2, 2 * n_layers + 2) if self.between_blocks else range(0)
@@ -104,11 +106,15 @@ class LayerMixture(nn.Module):
             vector.copy_(start)
 
     def alphas(self, consumer: int) -> Tensor:
-        """Return the weights [consumer] of the producers 0 to consumer - 1, summing to 1."""
+        """Return the weights [consumer] of the embedding output and of the layers 1 to `consumer` - 1 in the input of
+        layer `consumer`. The weights sum to 1. The layer after the last layer represents the heads.
+        """
         return torch.softmax(self.layer_weights[consumer - 1], dim=0)
 
     def forward(self, outputs: Sequence[Tensor]) -> Tensor:
-        """Return the input of the next consumer, given the embedding output and the outputs of all layers so far."""
+        """Return the input of the next layer (or of the heads, after the last layer), given the embedding output and
+        the outputs of all layers so far.
+        """
         if self.weighting.layer_input == "previous":
             return outputs[-1]
         if self.weighting.layer_input == "sum":

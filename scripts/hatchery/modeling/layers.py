@@ -114,7 +114,8 @@ class MultiHeadAttention(nn.Module):
         """Return the output [B, T, D] of the block for `hidden` [B, T, D]. Every token attends to the tokens that the
         mask allows.
 
-        If a packing is given, input and result are [N, D]. If `inputs.query_rows` is given, the result is [B, D].
+        If a packing is given, input and result are [N, D], for the packing's N positions. If `inputs.query_rows`
+        selects one query per sequence, the result is [B, D].
         """
         states, mask, rows = self.normalised(hidden), inputs.mask, inputs.query_rows
         asking = states if rows is None else states.flatten(0, 1).index_select(0, rows)[:, None]
@@ -130,7 +131,9 @@ class MultiHeadAttention(nn.Module):
         return output if rows is None else output.squeeze(1)
 
     def normalised(self, hidden: Tensor) -> Tensor:
-        """Return the normalised input of the queries. In self-attention, keys and values have the same input."""
+        """Return `hidden`, normalised if the model is pre-norm. The result is the input of the query projection and, in
+        self-attention, of the key and value projections.
+        """
         return hidden if self.pre_layer_norm is None else self.pre_layer_norm(hidden)
 
     def keys_and_values(self, states: Tensor, packing: Packing | None = None) -> tuple[Tensor, Tensor]:
@@ -194,8 +197,8 @@ class EncoderLayer(nn.Module):
         self.output_layer_norm = LayerNorm(hidden_size, eps)
 
     def forward(self, hidden: Tensor, inputs: AttentionInputs, sums: BlockSums | None = None, index: int = 0) -> Tensor:
-        """Return the output of the layer for `hidden` [B, T, D], or for [N, D] if a packing is given. The output is [B,
-        D] if `inputs.query_rows` is given.
+        """Return the output of the layer for `hidden` [B, T, D], or for [N, D] if a packing with N positions is given.
+        If `inputs.query_rows` selects one query per sequence, the output is [B, D].
 
         If the layer weighting has weights between blocks, the layer adds its residual sums to `sums`; `index` is the
         layer's position in the stack, from 0.

@@ -145,7 +145,7 @@ def set_output_bias_(layer: OutputLayer, bias: Tensor) -> None:
 
 
 def check_output_bias(layer: OutputLayer, bias: Tensor) -> None:
-    """Raise ModelError unless the bias of `layer` equals `bias`; to be called after the last change to the model."""
+    """Raise ModelError unless the bias of `layer` equals `bias`. Call this function after all changes to the model."""
     parameter = output_bias(layer)
     if parameter is None or not torch.equal(parameter.detach().cpu(), bias.cpu()):
         raise ModelError(
@@ -156,7 +156,7 @@ def check_output_bias(layer: OutputLayer, bias: Tensor) -> None:
 
 def check_weight_scale(layer: OutputLayer, scale: WeightScale) -> None:
     """Raise ModelError if `scale` is a number that is infinite or not above 0. Also raise ModelError if `layer` has
-    tied weights and `scale` is not "own".
+    tied weights and `scale` is not "own", which keeps the initial matrix.
     """
     if scale != "own" and output_weight(layer) is None:
         raise ModelError(

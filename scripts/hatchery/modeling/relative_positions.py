@@ -36,8 +36,8 @@ class PositionIndices(NamedTuple):
         return relative_embedding[self.first_row : self.first_row + self.n_rows]
 
     def of_queries_from(self, first: int, length: int) -> "PositionIndices":
-        """Return the indices for the queries from position `first` on. The score table of these indices has no rows for
-        earlier queries; `length` is T.
+        """Return the indices for the queries from position `first` on, for a table of query scores that has no rows for
+        earlier queries. `length` is T.
         """
         if first == 0:
             return self
@@ -46,12 +46,16 @@ class PositionIndices(NamedTuple):
         return self._replace(by_query=by_query.flatten(), by_key=by_key.flatten())
 
     def columns(self, length: int) -> Tensor:
-        """Return int64 [T, T]: the score table's column for each pair of query i and key j; `length` is T."""
+        """Return, for each pair of query i and key j, the column that the distance i - j has in the score tables: int64
+        [T, T]. `length` is T.
+        """
         return self.by_query.view(length, length) % self.n_rows
 
 
 class RelativePositions(nn.Module):
-    """The bucket table of an encoder, shared by all its layers; it has no parameters and is not stored."""
+    """The mapping from distances to rows of the relative embedding, shared by all layers of an encoder. It has no
+    parameters and is not stored.
+    """
 
     def __init__(self, bucket_size: int, max_positions: int) -> None:
         super().__init__()

@@ -50,8 +50,7 @@ class BlockPieces:
         return Segment(number, self._documents.document(number), self._starts.item(index), self._ends.item(index))
 
     def places(self) -> np.ndarray:
-        """Return, for each piece, the position of its first token in the concatenated tokens of the split: int64
-        [len]."""
+        """Return the position of each piece's first token in the concatenated tokens of the split, as int64."""
         return first_tokens(self._documents)[self._numbers] + self._starts
 
 
@@ -95,8 +94,8 @@ class BlockExamples(PaddedExamples):
         masking: MaskingRule | None,
         fills: bool,
     ) -> None:
-        """If `fills` is true, sequences contain fillers. `fills` is False for held-out text, so that each piece is read
-        only once.
+        """If `fills` is true, each sequence is filled up with other, randomly drawn pieces. `fills` is False for
+        held-out text, so that each piece is read only once.
         """
         super().__init__(Padding(special.pad, sequence_length), special)
         self._pieces, self._length = BlockPieces(documents, sequence_length), sequence_length
@@ -106,14 +105,12 @@ class BlockExamples(PaddedExamples):
         return len(self._pieces)
 
     def places(self) -> np.ndarray:
-        """Return, for each sequence, the position of its first token in the concatenated tokens of the split: int64
-        [len].
-        """
+        """Return the position of each sequence's first token in the concatenated tokens of the split, as int64."""
         return self._pieces.places()
 
     @property
     def same_in_every_epoch(self) -> bool:
-        """True if the sequences contain no fillers, because fillers differ between epochs."""
+        """True if sequences are not filled up with randomly drawn pieces, which differ between epochs."""
         return not self._fills
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:

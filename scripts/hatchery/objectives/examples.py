@@ -73,8 +73,8 @@ class MaskedExamples(PaddedExamples):
     ) -> None:
         """If `rates` is given, each sequence draws its share of masked tokens. If `rates` is None, `masking` or the
         argument `mask_rate` of `example` determines this share. The share `labelled_share` of the masked tokens has
-        labels. If `adapts` is true, `masking` is a `PreferredMasking`, and batches also contain the tensors with which
-        the tokens can be masked again.
+        labels. If `adapts` is true, `masking` is a `PreferredMasking`. Batches then also contain the random numbers of
+        the masking, so that the tokens can be masked again after the preferences have changed.
         """
         super().__init__(padding, special)
         self._sequences, self._masking = sequences, masking
@@ -85,9 +85,7 @@ class MaskedExamples(PaddedExamples):
         return len(self._sequences)
 
     def places(self) -> np.ndarray:
-        """Return, for each sequence, the position of its first token in the concatenated tokens of the split: int64
-        [len].
-        """
+        """Return the position of each sequence's first token in the concatenated tokens of the split, as int64."""
         return self._sequences.places()
 
     @property
@@ -171,9 +169,7 @@ class NextTokenExamples(PaddedExamples):
         return len(self._pieces)
 
     def places(self) -> np.ndarray:
-        """Return, for each sequence, the position of its first token in the concatenated tokens of the split: int64
-        [len].
-        """
+        """Return the position of each sequence's first token in the concatenated tokens of the split, as int64."""
         return self._pieces.places()
 
     @property
@@ -182,7 +178,9 @@ class NextTokenExamples(PaddedExamples):
         return True
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
-        """Return the text of sequence `index`. A segment that is too long for a sequence (`bnc`) is truncated."""
+        """Return the text of sequence `index`. A segment that is too long for a sequence is truncated; only segments of
+        the kind `bnc` can be too long.
+        """
         found = self._pieces[index]
         if isinstance(found, list):
             return tuple(found)
@@ -205,7 +203,7 @@ class NextTokenExamples(PaddedExamples):
 
 
 class Shifted(PaddedExamples):
-    """The examples of `hidden`, with each label moved to the position before the masked token."""
+    """The masked examples `hidden`, with each label moved to the position before the masked token."""
 
     def __init__(self, hidden: PaddedExamples) -> None:
         super().__init__(hidden.padding, hidden.special)
@@ -215,9 +213,7 @@ class Shifted(PaddedExamples):
         return len(self._hidden)
 
     def places(self) -> np.ndarray:
-        """Return, for each sequence, the position of its first token in the concatenated tokens of the split: int64
-        [len].
-        """
+        """Return the position of each sequence's first token in the concatenated tokens of the split, as int64."""
         return self._hidden.places()
 
     @property
@@ -241,7 +237,9 @@ class TwoKinds(PaddedExamples):
     """
 
     def __init__(self, hidden: PaddedExamples, causal: PaddedExamples, counted_together: bool = False) -> None:
-        """If `counted_together` is true, the labels of masked and of causal sequences are counted together."""
+        """If `counted_together` is true, `counted` returns one number of labels for masked and causal sequences
+        together.
+        """
         super().__init__(hidden.padding, hidden.special)
         assert len(hidden) == len(causal), "both kinds are made of the same sequences"
         self._hidden, self._causal, self._counted_together = hidden, causal, counted_together
@@ -250,8 +248,8 @@ class TwoKinds(PaddedExamples):
         return len(self._hidden)
 
     def places(self) -> np.ndarray:
-        """Return, for each masked or causal sequence, the position of its first token in the concatenated tokens of the
-        split: int64 [len].
+        """Return the position of each masked sequence's first token in the concatenated tokens of the split, as int64.
+        The causal sequences are made of the same text.
         """
         return self._hidden.places()
 
@@ -277,8 +275,8 @@ class TwoKinds(PaddedExamples):
         return self._hidden.example(seed, epoch, index, mask_rate)
 
     def counted(self, batch: dict[str, Tensor]) -> tuple[int, ...]:
-        """Return the number of labels in masked sequences and the number of labels in causal sequences. If labels are
-        counted together, return only the sum.
+        """Return the number of labels in masked sequences and the number of labels in causal sequences. If
+        `counted_together` is true, return only their sum.
         """
         if self._counted_together:
             return super().counted(batch)

@@ -73,7 +73,9 @@ def corpus_counts(documents: "Iterable[Document]", special: SpecialIds, vocab_si
 
 
 def maskable_tokens(shards: "TokenShards") -> np.ndarray:
-    """Return, for each token id that masking can choose, the number of tokens with this id in a split: int64 [V]."""
+    """Return, for each token id that masking can choose, the number of tokens with this id in a split: int64
+    [vocabulary size].
+    """
     return corpus_counts(shards, SpecialIds.of(shards.special), shards.vocabulary_size)
 
 

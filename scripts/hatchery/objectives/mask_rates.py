@@ -54,7 +54,7 @@ class MaskRates(Settings):
 
     @property
     def covers_all(self) -> bool:
-        """True if the shares range from 0 to 1."""
+        """True if sequences can have any share of masked tokens from 0 to 1."""
         return self.lowest == 0 and self.highest == 1
 
     @property
@@ -64,7 +64,9 @@ class MaskRates(Settings):
         return self.lowest + (self.highest - self.lowest) * within
 
     def at(self, time: float) -> "DrawnRate":
-        """Return the share of masked tokens for the time `time` (above 0, at most 1), with the weight of each label."""
+        """Return a share of masked tokens, with the weight of each label. `time` (above 0, at most 1) is the number t
+        from which the distribution computes the share.
+        """
         spread = self.highest - self.lowest
         if self.shape == "uniform":
             share, slope = time, 1.0
@@ -116,5 +118,5 @@ class TokenPreference(Settings):
 
     @property
     def adapts(self) -> bool:
-        """True if the preference changes with the model's predictions."""
+        """True if the preference for a subword changes during training, with the model's predictions."""
         return self.by != "frequency"

@@ -66,7 +66,7 @@ class Padding:
         - `causal`: bool [B], True for rows whose tokens attend only to earlier tokens; only if the objective has causal
           sequences.
         - `pair_labels`: int64 [B]; only if examples have pair labels.
-        - the tensors in `own` of the examples, padded with zeros.
+        - the objective's additional tensors (`LabelledExample.own`), padded with zeros.
         """
         lengths = np.array([len(example.labels) for example in examples], dtype=np.int64)
         nominal = self.in_loss or self.attended
@@ -128,9 +128,7 @@ class PaddedExamples(ABC):
 
     @abstractmethod
     def places(self) -> np.ndarray:
-        """Return, for each sequence, the position of its first token in the concatenated tokens of the split: int64
-        [len].
-        """
+        """Return the position of each sequence's first token in the concatenated tokens of the split, as int64."""
 
     @abstractmethod
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
@@ -179,7 +177,7 @@ class PaddedExamples(ABC):
         """Return the number by which each loss of the batch is divided: the number of labels, and the number of pairs
         if there are sentence pairs.
 
-        If labels have the weights of masked diffusion, return only the number of maskable tokens.
+        In masked diffusion, return only the number of tokens that masking can choose.
         """
         if MASKABLE in batch:
             return (int(batch[MASKABLE].sum()),)

@@ -59,8 +59,8 @@ class PairTexts(PaddedExamples):
         return TEXTS_OF_A_PAIR * len(self._numbers)
 
     def places(self) -> np.ndarray:
-        """Return, for each sequence, the position of its pair's first token in the concatenated tokens of the split:
-        int64 [len].
+        """Return, for each sequence, the position of its pair's first token in the concatenated tokens of the split, as
+        int64.
         """
         return np.repeat(first_tokens(self._documents)[self._numbers], TEXTS_OF_A_PAIR)
 
@@ -106,8 +106,8 @@ class PairTexts(PaddedExamples):
         return [*document.sentence_starts.tolist(), end]
 
     def _lengths(self, number: int) -> list[int]:
-        """Return the number of tokens of the prompt (0 without prompt), of the chosen text and of the rejected text.
-        Raises TrainingError for a document that is not a pair.
+        """Return the number of tokens of the prompt (0 without prompt), of the chosen text and of the rejected text of
+        document `number`. Raises TrainingError for a document that is not a pair.
         """
         bounds = self._bounds(self._documents.document(number))
         texts = len(bounds) - 1
@@ -139,8 +139,7 @@ class PreferencePairs:
         return self._texts.fillers
 
     def places(self) -> np.ndarray:
-        """Return, for each pair, the position of its first token in the concatenated tokens of the split: int64
-        [len]."""
+        """Return the position of each pair's first token in the concatenated tokens of the split, as int64."""
         return self._texts.places()[::TEXTS_OF_A_PAIR]
 
     @property

@@ -75,9 +75,9 @@ class Segment:
         return self._flags(self.document.word_bits)
 
     def text_words(self, special: SpecialIds) -> int:
-        """Return the number of words that begin in the segment, counted by the corpus's rule.
+        """Return the number of words that begin in the segment, by the setting `word_count` of the corpus.
 
-        With the rule `white_space`, no word begins at a special token, except at the unknown token.
+        With `word_count: white_space`, no word begins at a special token, except at the unknown token.
         """
         counts = self.document.word_counts
         if counts is not None:
@@ -109,9 +109,7 @@ class Segments(Protocol):
     def __getitem__(self, index: int) -> Segment: ...
 
     def places(self) -> np.ndarray:
-        """Return, for each segment, the position of its first token in the concatenated tokens of the split: int64
-        [len].
-        """
+        """Return the position of each segment's first token in the concatenated tokens of the split, as int64."""
 
 
 def first_tokens(documents: DocumentCollection) -> np.ndarray:
@@ -176,9 +174,7 @@ class BabylmSegments:
         return Segment(number, self._documents.document(number), start, start + self._lengths.item(index))
 
     def places(self) -> np.ndarray:
-        """Return, for each segment, the position of its first token in the concatenated tokens of the split: int64
-        [len].
-        """
+        """Return the position of each segment's first token in the concatenated tokens of the split, as int64."""
         return first_tokens(self._documents)[self._numbers] + self._starts
 
 
@@ -198,7 +194,7 @@ def _groups(documents: DocumentCollection) -> Iterator[tuple[int, np.ndarray, li
 
 def _cut(sentence_starts: list[np.ndarray], lengths: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
     """Return, for each segment of a group of documents, the index of its document in the group, and the position of its
-    first token in the document.
+    first token in the document. A segment has at most `limit` tokens.
     """
     # Omit documents without tokens, because their sentences belong to no segment.
     counts = np.array([len(starts) if length else 0 for starts, length in zip(sentence_starts, lengths, strict=True)])
@@ -260,9 +256,7 @@ class BncSegments:
         return Segment(number, document, start, end)
 
     def places(self) -> np.ndarray:
-        """Return, for each segment, the position of its first token in the concatenated tokens of the split: int64
-        [len].
-        """
+        """Return the position of each segment's first token in the concatenated tokens of the split, as int64."""
         firsts = first_tokens(self._documents)
         starts = [self._documents.document(number).sentence_starts + first for number, first in enumerate(firsts)]
         return np.concatenate([np.zeros(0, dtype=np.int64), *starts])
@@ -289,9 +283,7 @@ class DocumentSegments:
         return Segment(number, document, 0, min(len(document.ids), self._limit))
 
     def places(self) -> np.ndarray:
-        """Return, for each segment, the position of its first token in the concatenated tokens of the split: int64
-        [len].
-        """
+        """Return the position of each segment's first token in the concatenated tokens of the split, as int64."""
         return first_tokens(self._documents)[self._numbers]
 
 
@@ -332,9 +324,7 @@ class PackedSequences:
         return [self._piece(piece) for piece in range(self._first_pieces.item(index), end)]
 
     def places(self) -> np.ndarray:
-        """Return, for each sequence, the position of its first token in the concatenated tokens of the split: int64
-        [len].
-        """
+        """Return the position of each sequence's first token in the concatenated tokens of the split, as int64."""
         firsts = self._first_pieces
         return first_tokens(self._documents)[self._numbers[firsts]] + self._starts[firsts]
 
@@ -346,8 +336,8 @@ class PackedSequences:
 
 
 def _rooms(lengths: np.ndarray, sequence_length: int) -> Iterator[int]:
-    """Yield, for each document, the number of positions that are free at its beginning, in the sequence in which it
-    begins. All `lengths` must be above 0.
+    """Yield, for each document, the number of positions that are still free in its first sequence before the document
+    is added. All `lengths` must be above 0.
     """
     limit = sequence_length - N_ADDED_TOKENS
     room = sequence_length

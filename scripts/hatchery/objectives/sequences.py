@@ -42,9 +42,7 @@ class Sequences(Protocol):
     def __len__(self) -> int: ...
 
     def places(self) -> np.ndarray:
-        """Return, for each sequence, the position of its first token in the concatenated tokens of the split: int64
-        [len].
-        """
+        """Return the position of each sequence's first token in the concatenated tokens of the split, as int64."""
 
     def draw(self, index: int, generator: np.random.Generator) -> FramedSequence:
         """Return sequence `index`; the random parts of the sequence are drawn with `generator`."""
@@ -100,9 +98,7 @@ class FramedPacks:
         return len(self._packs)
 
     def places(self) -> np.ndarray:
-        """Return, for each sequence, the position of its first token in the concatenated tokens of the split: int64
-        [len].
-        """
+        """Return the position of each sequence's first token in the concatenated tokens of the split, as int64."""
         return self._packs.places()
 
     def draw(self, index: int, generator: np.random.Generator) -> FramedSequence:
@@ -130,14 +126,17 @@ class TargetLength:
 
 
 def single_target(sequence_length: int, short_probability: float) -> TargetLength:
-    """Return the target length of a sequence with one segment. With the probability `short_probability`, the target
-    length is a random number below `sequence_length` - 2; otherwise, it is `sequence_length` - 2.
+    """Return the distribution of the maximum number of text tokens in a sequence with one segment. With the probability
+    `short_probability`, the maximum is a random number below `sequence_length` - 2; otherwise, it is `sequence_length`
+    - 2.
     """
     return TargetLength(room_for_tokens(sequence_length), 1, short_probability)
 
 
 class SingleSegments:
-    """Sequences `[CLS] segment [SEP]`. Each segment is truncated to a target length."""
+    """Sequences `[CLS] segment [SEP]`. Each segment is truncated to a length that is drawn from the distribution
+    `target`.
+    """
 
     def __init__(self, segments: Segments, target: TargetLength, framer: Framer) -> None:
         self._segments, self._target, self._framer = segments, target, framer
@@ -146,13 +145,11 @@ class SingleSegments:
         return len(self._segments)
 
     def places(self) -> np.ndarray:
-        """Return, for each sequence, the position of its first token in the concatenated tokens of the split: int64
-        [len].
-        """
+        """Return the position of each sequence's first token in the concatenated tokens of the split, as int64."""
         return self._segments.places()
 
     def draw(self, index: int, generator: np.random.Generator) -> FramedSequence:
-        """Return the sequence of segment `index`, truncated to a target length that is drawn with `generator`."""
+        """Return the sequence of segment `index`, truncated to a length that is drawn with `generator`."""
         short_draw, length_draw = generator.random(2)
         return self._framer.frame([self._segments[index].first(self._target(short_draw, length_draw))])
 
@@ -186,9 +183,7 @@ class SentencePairs:
         return len(self._segments)
 
     def places(self) -> np.ndarray:
-        """Return, for each sequence, the position of its first token in the concatenated tokens of the split: int64
-        [len].
-        """
+        """Return the position of each sequence's first token in the concatenated tokens of the split, as int64."""
         return self._segments.places()
 
     def draw(self, index: int, generator: np.random.Generator) -> FramedSequence:
@@ -212,8 +207,9 @@ class SentencePairs:
         return self._framer.frame(self._fitted(first, second, short_draw, length_draw, hole_draw), int(not swapped))
 
     def _stranger(self, segment: Segment, generator: np.random.Generator) -> Segment | None:
-        """Return a segment of another document than `segment`; None if all drawn segments are from the same
-        document."""
+        """Return a randomly drawn segment of another document than that of `segment`. Return None if all of several
+        draws give segments of the same document.
+        """
         for draw in generator.random(1 + N_REDRAWS):
             drawn = self._segments[int(draw * len(self._segments))]
             if drawn.number != segment.number:
@@ -223,12 +219,13 @@ class SentencePairs:
     def _fitted(
         self, first: Segment, second: Segment, short_draw: float, length_draw: float, hole_draw: float
     ) -> tuple[Segment, Segment]:
-        """Return the two texts of a sequence, truncated so that together they have the target length; each text has at
-        least one token.
+        """Return the two texts of a sequence, truncated if together they have more tokens than a drawn maximum; each
+        text keeps at least one token.
 
         The texts are truncated at their ends. If the second text follows the first text in the document, the truncation
-        of the first text leaves a gap between the two texts. The three draws are uniform numbers from 0 to 1;
-        `hole_draw` determines how many of the surplus tokens the first text loses.
+        of the first text leaves a gap between the two texts. The three draws are uniform numbers from 0 to 1:
+        `short_draw` and `length_draw` determine the maximum, and `hole_draw` determines how many of the surplus tokens
+        the first text loses.
         """
         excess = len(first) + len(second) - self._pair_target(short_draw, length_draw)
         if excess <= 0:

@@ -37,9 +37,10 @@ class SpecialIds:
     def of(cls, special: "SpecialTokens | SpecialIds") -> "SpecialIds":
         """Return the ids of a set of special tokens; a `SpecialIds` is returned unchanged.
 
-        [PAR] may be drawn as a random token, although it is masked only if special tokens are maskable: in LTG-BERT's
-        code, the lowest random id is too low by 1, and this class reproduces the error. In a set without [PAR], no
-        special token is drawn, and all special tokens are protected (`n_protected`).
+        If the set has a paragraph token [PAR], this token may be drawn as a random token, although it is masked only if
+        special tokens are maskable: in LTG-BERT's code, the lowest random id is too low by 1, and this class reproduces
+        the error. If the set has no [PAR], no special token is drawn, and all special tokens are protected from masking
+        (`n_protected`).
         """
         if isinstance(special, SpecialIds):
             return special
@@ -72,9 +73,10 @@ class Corruption:
     def __call__(self, original: np.ndarray, decision: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         """Return the input ids that replace the masked tokens `original` int64 [n].
 
-        `decision` [n] contains a uniform number for each token; all tokens of a unit have the same number. Low numbers
-        replace the token by [MASK], middle numbers replace it by a random token, and high numbers keep it visible.
-        Random tokens are drawn for each token separately, and may equal the original token.
+        `decision` [n] contains a uniform number for each token. Tokens that were masked as one unit, such as a word or
+        a span, have the same number. Low numbers replace the token by [MASK], middle numbers replace it by a random
+        token, and high numbers keep it visible. Random tokens are drawn for each token separately, and may equal the
+        original token.
         """
         keep_from = 1 - self.keep_probability
         visible = np.where(decision < keep_from, self.random_ids(len(original), generator), original)

@@ -104,6 +104,8 @@ class DecoderLayer(nn.Module):
     ) -> Tensor:
         """Return the output [B, T, D] for the states `hidden` [B, T, D] of new target tokens, and append the tokens to
         the cache.
+
+        `own_mask` and `source_mask` are the masks of the attention to the target and to the source (see `attend`).
         """
         own, of_source = (None, None) if kept is None else (kept.own, kept.source)
         attended = self.attention(hidden, AttentionInputs(mask=own_mask, cache=cache.own, probabilities=own))
@@ -202,8 +204,8 @@ class Decoding:
         return DecoderState([layer.begun(memory) for layer in self.decoder_layers], mask)
 
     def remembered(self, last: Tensor) -> Tensor:
-        """Return the encoded source [B, S, D] for the decoder: the encoder's last states, with the final norm in
-        pre-norm models.
+        """Return the encoded source [B, S, D] for the decoder, given `last`, the last state of the encoder. In pre-norm
+        models, the result is the final layer norm of `last`.
         """
         return last if self.encoder.final_norm is None else self.encoder.final_norm(last)
 

@@ -42,7 +42,9 @@ class GatedSelfAttention(DisentangledSelfAttention):
         return self.value_projection.weight[:size], self.value_projection.bias[:size]
 
     def closed(self, context: Tensor, gate: Tensor | None = None) -> Tensor:
-        """Return the output of the block, given the context of all heads, [..., D], and the gate."""
+        """Return the output of the attention block, given `context` [..., D], the concatenated results of all heads. If
+        there is a `gate` [..., D], its GELU multiplies `context`.
+        """
         if gate is not None:
             context = context * F.gelu(gate)
         return self.dropout(self.output_projection(self.inner_layer_norm(context)))

@@ -46,8 +46,8 @@ class HeadDefinition(NamedTuple):
 def build_task_model(
     name: str, encoder: Encoder, context: HeadContext, options: Mapping[str, Any] | None = None
 ) -> TaskModel:
-    """Return the model of head `name` on `encoder`, which is not copied. The option `loader` may remove the encoder's
-    projection (see `_as_loaded`).
+    """Return the model of head `name` on `encoder`, which is not copied. With the option `loader`, the encoder of a
+    RoBERTa-like model can lose the projection after its embedding (see `_as_loaded`).
 
     Raises ConfigError, naming the key, for an unknown head or option, an invalid value, a missing label set, and a
     label set for a head without labels. Raises ModelError for values that the model class refuses.
@@ -77,14 +77,14 @@ def read_pooling(name: str, encoder: Encoder, options: Mapping[str, Any] | None 
 
 
 def _as_loaded(encoder: Encoder, options: SequenceOptions) -> SequenceOptions:
-    """Return the options after adapting transform and pooling to the encoder.
+    """Return `options` with the transform and the pooling that are used for this encoder.
 
     If `loader` is "reduced_vocabulary", transform and pooling are those of the reduced-vocabulary study's script
     (docs/papers/reduced-vocabulary.md, "Heads"). If embeddings and hidden states have equal widths, the script loads
-    RoBERTa's stock classifier; an untied model then loses its projection without a warning. If the widths differ, the
-    script loads the study's own head. In causal models with RoBERTa's stock classifier or without a `loader`, the
-    pooling "last_token" replaces "first_token". Raises ConfigError if `loader` is set for a model that is not of the
-    family roberta.
+    RoBERTa's stock classifier. This classifier has no projection after the embedding, so the projection of an untied
+    model is lost without a warning. If the widths differ, the script loads the study's own head. In causal models with
+    RoBERTa's stock classifier or without a `loader`, the pooling "last_token" replaces "first_token". Raises
+    ConfigError if `loader` is set for a model that is not of the family roberta.
     """
     if options.loader == "none":
         return _without_blind_token(encoder, options)

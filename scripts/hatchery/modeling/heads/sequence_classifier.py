@@ -193,7 +193,7 @@ class SequenceClassifier(TaskModel):
 class SequenceRegressor(SequenceClassifier):
     """Regression: predicts one number for each sequence. Scores [B, 1], labels and predictions float [B].
 
-    Raises ModelError if the initial value is not finite.
+    Raises ModelError if the option `initial_value`, the initial bias of the output layer, is not finite.
     """
 
     def __init__(self, encoder: Encoder, context: HeadContext, options: RegressionOptions) -> None:

@@ -50,10 +50,10 @@ def tokens_of_spans(sentences: Tensor, spans: Tensor, length: int, widest: int |
 
 
 class SpanAttentionPooling(nn.Module):
-    """Attention pooling over the tokens of each span. Every head has its own weights, and pools its own slice of the
-    values.
+    """Attention pooling over the tokens of each span. Every head scores the tokens with its own weights, and averages
+    its own slice of the projected token vectors.
 
-    Raises ModelError unless `n_heads` divides `size`.
+    Raises ModelError unless `n_heads` divides `size`, the width of the token vectors.
     """
 
     def __init__(self, size: int, n_heads: int) -> None:
@@ -84,7 +84,8 @@ LayerReading = Literal["contributions", "differences", "outputs"]
 
 
 def layer_vectors(encoder: Encoder, states: Sequence[Tensor], reading: LayerReading) -> Tensor:
-    """Return the vectors [L, B, T, D] of the layers 1 to L that the probe combines, given all states of `encoder`.
+    """Return the vectors [L, B, T, D] of the layers 1 to L that the probe combines, given all `states` of `encoder`.
+    The vectors are states of layers or differences of successive states, selected by `reading` (see the module).
 
     Raises ModelError for an unknown value of `reading`, and for "differences" if the encoder has no residual stream.
     """

@@ -3,9 +3,9 @@
 A loss is a sum over labelled units (such as sequences or tokens), returned together with the number of units, so that
 batches of different sizes can be accumulated exactly. Training minimises the mean. Scores are in full precision.
 
-The checks refuse masks of another shape than the inputs, labels that are not classes, and spans without tokens. Checks
-of values only run on CPU tensors: on a GPU they would synchronise with the device, and under torch.compile they would
-break the graph. So data loaders call the checks before they move tensors to the device.
+Models and losses check their inputs with the functions `token_mask`, `check_class_labels` and `check_spans`. Labels and
+spans are only read on the CPU: on a GPU, reading would synchronise with the device, and under torch.compile, it would
+break the graph. There, only shapes are checked.
 """
 
 from dataclasses import dataclass

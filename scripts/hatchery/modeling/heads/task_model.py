@@ -216,8 +216,8 @@ def initialise_as_pytorch_(head: nn.Module, seed: int) -> None:
 def initialise_fresh_(module: nn.Module, seed: int, prefix: str = "") -> None:
     """Draw the weights of all linear layers inside `module` from a truncated normal, and set their biases to 0.
 
-    The standard deviation is LTG-BERT's, computed from the input width of each layer instead of the hidden size. The
-    name of a weight, after `prefix` is prepended, selects its random stream.
+    The standard deviation is sqrt(2 / (5 * n)) for a layer with n inputs; LTG-BERT uses the hidden size for n. The name
+    of a weight, after `prefix` is prepended, selects its random stream.
     """
     for name, child in module.named_modules():
         if isinstance(child, nn.Linear):

@@ -95,7 +95,7 @@ class TokenClassifier(TaskModel):
 
 class WordClassifier(TaskModel):
     """Computes a score for each label and each given word, from the mean of the last hidden states of the word's
-    subwords. Raises ModelError unless `n_spans` is 1.
+    subwords. Raises ModelError unless the option `n_spans` is 1.
     """
 
     def __init__(self, encoder: Encoder, context: HeadContext, options: GivenWordsOptions) -> None:

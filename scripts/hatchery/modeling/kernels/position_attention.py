@@ -101,7 +101,9 @@ def _attention(
     n_heads: int,
     scale: float,
 ) -> tuple[Tensor, Tensor]:
-    """Return the context, and the softmax denominator of each query as a logarithm to base 2, fp32 [B, H, T]."""
+    """Return the context of `attend_with_positions`, and the logarithm (base 2) of each query's softmax denominator,
+    fp32 [B, H, T].
+    """
     from hatchery.modeling.kernels.triton_attention import forward_kernel
 
     batch, length, _ = value.shape
@@ -139,9 +141,9 @@ def _attention_backward(
     n_heads: int,
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return four gradients. The first two are the gradients of `query_key` and `value`. The third is the gradient of
-    the products of the queries with all rows of the key table, [B, H, T, R]. The fourth is the gradient of the products
-    of the keys with all rows of the query table, [B, H, T, R].
+    """Return the gradients of `query_key` and of `value`, and two gradients [B, H, T, R] of products that the position
+    scores look up. The first is the gradient of the products of all queries with the rows of `position_key`. The second
+    is the gradient of the products of all keys with the rows of `position_query`. R is the length of `first_distance`.
     """
     from hatchery.modeling.kernels.triton_attention import key_gradient_kernel, query_gradient_kernel
 
@@ -262,7 +264,9 @@ class _Call(NamedTuple):
         return (self.programs_per_block * -(-self.length // block),)
 
     def blocks(self, half: Blocks) -> Blocks:
-        """Return `half`, the block sizes for half precision, or the block sizes for fp32 if the tensors are fp32."""
+        """Return the kernel's block sizes: `half` if the tensors have half precision, otherwise the block sizes for
+        fp32.
+        """
         return FULL_PRECISION if self.tensors[1].dtype == torch.float32 else half
 
     def constants(self, blocks: Blocks) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 A score is `scale * (q_i k_j + q_i p_r + k_j u_r)`, where r is the table row of the distance i - j (LTG-BERT, Section
 4). The kernel multiplies a block of queries with all rows p_r of the table of position keys, and a block of keys with
 all rows u_r of the table of position queries. Each pair (i, j) then reads the products of its row r. In the backward
-pass, the gradient of row r is the sum of the scores' gradients over all distances in the bucket of r. These distances
+pass, the gradient of row r is the sum of the scores' gradients over all distances that have the row r. These distances
 are consecutive, so the sum is a difference of two prefix sums and needs no scatter operation.
 
 As in FlashAttention, the softmax is computed over blocks of keys, and recomputed in the backward pass. Products are
@@ -71,7 +71,7 @@ def _scores(asking, asked, of_asking, of_asked, rows, PRECISION: tl.constexpr):
 def _up_to(sums, last, N: tl.constexpr):
     """Return the values of the prefix sums `sums` [A, N] at the columns `last` int32 [A, R].
 
-    The result is 0 before the first column, and the total after the last column.
+    The result is 0 where `last` is negative, and the total of the row where `last` is N or more.
     """
     return tl.where(last < 0, 0.0, tl.gather(sums, tl.minimum(tl.maximum(last, 0), N - 1), 1))
 
@@ -290,9 +290,9 @@ def key_gradient_kernel(
     DROPOUT: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """Write the gradients of a block of N keys and values, and of the keys' products with the table rows.
+    """Write the gradients of a block of N keys and values, and of the keys' products with the rows of `position_query`.
 
-    All matrices are transposed: [N, M] for a block of N keys and M queries.
+    Matrices of scores are transposed: [N, M] for a block of N keys and M queries.
     """
     n_blocks = tl.cdiv(length, N)
     bh, block = tl.program_id(0) // n_blocks, tl.program_id(0) % n_blocks

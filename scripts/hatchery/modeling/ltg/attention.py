@@ -1,9 +1,9 @@
 """LTG-BERT's self-attention, with disentangled content and position scores, or without position scores.
 
 Source: LTG-BERT, Section 4 (after DeBERTa), in the form of the published code (docs/papers/ltg-bert.md, "Attention"):
-tokens and positions share one query-key projection. Table 2 of the paper lists the ablations. Position scores are
-computed once per bucket and then looked up for each pair of tokens, which avoids tensors of the size T x T x
-hidden_size (benchmarks/attention.py).
+tokens and positions share one query-key projection. Table 2 of the paper lists the ablations. Large distances between
+tokens share a row of the relative embedding. The position scores of each token are computed once per row, and then
+looked up for each pair of tokens. This avoids tensors of the size T x T x hidden_size (benchmarks/attention.py).
 """
 
 import math
@@ -27,8 +27,8 @@ class DisentangledSelfAttention(nn.Module):
     """
 
     def __init__(self, config: Any) -> None:
-        """Create the block; `config` is an `LtgBertConfig`, or the configuration of another family with the
-        same keys.
+        """Create the block; `config` is an `LtgBertConfig`, or the configuration of another family with the same
+        settings.
         """
         super().__init__()
         size, eps = config.hidden_size, config.layer_norm_eps
@@ -57,8 +57,9 @@ class DisentangledSelfAttention(nn.Module):
         """Return the output [B, T, D] of the block for `hidden` [B, T, D]. Every token attends to the tokens of its
         sequence that the mask allows.
 
-        If a packing is given, input and result are [N, D]. If `inputs.query_rows` is given, which requires evaluation
-        mode, the result is [B, D]. The output of a query that may attend to no key is finite but meaningless.
+        If a packing is given, input and result are [N, D], for the packing's N positions. If `inputs.query_rows`
+        selects one query per sequence, which requires evaluation mode, the result is [B, D]. The output of a query that
+        may attend to no key is finite but meaningless.
         """
         if self.pre_layer_norm is not None:
             hidden = self.pre_layer_norm(hidden)
@@ -93,8 +94,8 @@ class DisentangledSelfAttention(nn.Module):
         return query @ key.transpose(2, 3) * self.scale + position_scores
 
     def _value_and_gate(self, hidden: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return the values [..., D] of the normalised `hidden` [..., D], and the gate, which is None if the block has
-        no gate.
+        """Return the values [..., D] of the normalised `hidden` [..., D], and None. In blocks that gate the attention's
+        result, a subclass returns the gate [..., D] instead of None.
         """
         return self.value_projection(hidden), None
 
@@ -103,14 +104,18 @@ class DisentangledSelfAttention(nn.Module):
         return self.value_projection.weight, self.value_projection.bias
 
     def closed(self, context: Tensor, gate: Tensor | None = None) -> Tensor:
-        """Return the output of the block, given the context of all heads, [..., D], and the gate."""
+        """Return the output of the block, given `context` [..., D], the concatenated results of all heads. Only
+        subclasses use `gate` [..., D].
+        """
         if self.head_scale is not None:
             context = context * self.head_scale.repeat_interleave(self.head_size)
         output = self.output_projection(context)
         return self.dropout(output if self.post_layer_norm is None else self.post_layer_norm(output))
 
     def _at_once(self, attend_at_once: Callable[..., Tensor], hidden: Tensor, inputs: AttentionInputs) -> Tensor:
-        """Return the result of `forward`, computed by `attend_at_once`; `hidden` [B, T, D] is already normalised."""
+        """Return the result of `forward`, with scores and context computed by the function `attend_at_once`, such as a
+        GPU kernel. `hidden` [B, T, D] is already normalised.
+        """
         positions = inputs.positions
         assert inputs.relative_embedding is not None and positions is not None
         position_query, position_key = self.position_vectors(self.dropout(positions.reached(inputs.relative_embedding)))
@@ -131,7 +136,9 @@ class DisentangledSelfAttention(nn.Module):
         return self.closed(context, gate)
 
     def _context_at_one(self, hidden: Tensor, inputs: AttentionInputs, query_rows: Tensor) -> Tensor:
-        """Return the context [B, D] of one query per sequence; `hidden` [B, T, D] is already normalised."""
+        """Return the context [B, D] of one query per sequence, at the flat positions `query_rows` int64 [B]. `hidden`
+        [B, T, D] is already normalised.
+        """
         vectors = None
         if self.is_relative:
             assert inputs.relative_embedding is not None and inputs.positions is not None
@@ -168,9 +175,9 @@ class DisentangledSelfAttention(nn.Module):
     def position_vectors(self, table: Tensor) -> tuple[Tensor, Tensor]:
         """Return position queries and position keys for the rows of the relative embedding, each [H, d, rows].
 
-        In the layout "babylm", the outputs of the projection are first all queries and then all keys, as for tokens. In
-        the layout "bnc" of LTG-BERT's BNC code, each head has 2d consecutive outputs: d for the query and d for the
-        key.
+        If the setting `position_head_layout` is "babylm", the outputs of the projection are first all queries and then
+        all keys, as for tokens. If the setting is "bnc", as in LTG-BERT's BNC code, each head has 2d consecutive
+        outputs: d for the query and d for the key.
         """
         projected = self.query_key_projection(table)
         if self.position_head_layout == "bnc":
@@ -184,7 +191,9 @@ class DisentangledSelfAttention(nn.Module):
 
 
 class PositionVectors(NamedTuple):
-    """Position queries and keys of one layer, and the indices for looking up scores."""
+    """Position queries and position keys of one layer, and the indices that select the position score of each pair of
+    tokens.
+    """
 
     query: Tensor
     """Position queries [H, d, rows], unscaled."""
@@ -245,7 +254,8 @@ def _position_scores(
     scale: float,
     vectors: PositionVectors,
 ) -> Tensor:
-    """Return scaled position scores [B, H, T] of the scaled `query` [H, B, d] at the positions `at` int64 [B].
+    """Return position scores [B, H, T] of one query per sequence with all T keys, multiplied by `scale`. `query` [H, B,
+    d] contains the queries, already multiplied by `scale`; their positions are `at` int64 [B].
 
     `key_weight` [H, d, D] and `key_bias` [H, 1, d] are the parameters of the key projection.
     """

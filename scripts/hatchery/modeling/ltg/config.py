@@ -1,8 +1,8 @@
 """Configuration of LTG-BERT with its ablations, and of ELC-BERT.
 
 Source: LTG-BERT, Section 4 and Tables 2 and 9, ELC-BERT, Table 4, and the configuration files published with these two
-papers. The defaults describe the final model. An architectural ablation of LTG-BERT's Table 2 changes one field; `gelu`
-also changes `intermediate_size`.
+papers. The defaults describe LTG-BERT's final model. An architectural ablation of LTG-BERT's Table 2 changes one field;
+the ablation with a GELU (`gelu`) also changes `intermediate_size`.
 
 Models with equal configurations have equal names and shapes of parameters. This module does not import torch, so that
 FLOPs can be counted during planning without loading torch.

@@ -56,7 +56,8 @@ instead of storing it.
 def our_name(published_name: str, n_layers: int | None = None) -> str | None:
     """Return Hatchery's name of a published tensor; None for a copy of another tensor and for the position table.
 
-    `n_layers` is only needed for the tensor OUTPUT_MIXTURE. Raises ModelError for an unknown name.
+    `n_layers` is only needed for the output weights of the variant "weighted_output" (OUTPUT_MIXTURE). Raises
+    ModelError for an unknown name.
     """
     if published_name == OUTPUT_MATRIX:
         return None

@@ -53,7 +53,9 @@ def rotations(length: int, head_size: int, base: float, device: torch.device) ->
 
 
 def rotated(heads: Tensor, rotary: Tensor) -> Tensor:
-    """Return queries or keys [B, H, T, d] rotated by their positions; `rotary` is [2, T, d], or [2, B, 1, T, d]."""
+    """Return queries or keys [B, H, T, d] rotated by their positions. `rotary` contains cosines and sines: [2, T, d] if
+    all sequences have the same positions, or [2, B, 1, T, d] if positions differ between sequences.
+    """
     cosines, sines = rotary.to(heads.dtype)
     first, second = heads.chunk(2, dim=-1)
     return heads * cosines + torch.cat([-second, first], dim=-1) * sines
@@ -84,7 +86,9 @@ class RotaryAttention(nn.Module):
         self.output_dropout = Dropout(config.hidden_dropout_prob)
 
     def own_values(self, hidden: Tensor) -> Tensor:
-        """Return the values [..., D] of `hidden` [..., D] before mixing."""
+        """Return the values [..., D] that this block computes from `hidden` [..., D], before they are mixed with the
+        first layer's values.
+        """
         values: Tensor = self.value_projection(self.pre_layer_norm(hidden))
         return values
 
@@ -92,7 +96,8 @@ class RotaryAttention(nn.Module):
         """Return the output [B, T, D] of the block for `hidden` [B, T, D]. Every token attends to the tokens that the
         mask allows.
 
-        If a packing is given, input and result are [N, D]. If `inputs.query_rows` is given, the result is [B, D].
+        If a packing is given, input and result are [N, D], for the packing's N positions. If `inputs.query_rows`
+        selects one query per sequence, the result is [B, D].
         """
         packing, mask, rows = inputs.packing, inputs.mask, inputs.query_rows
         assert inputs.rotary is not None, "the encoder knows the positions"
@@ -119,7 +124,9 @@ class RotaryAttention(nn.Module):
         return output if rows is None else output.squeeze(1)
 
     def _heads(self, projected: Tensor, norm: nn.Module | None, inputs: AttentionInputs, rotary: Tensor) -> Tensor:
-        """Return normalised and rotated queries or keys [B, H, T, d]."""
+        """Return queries or keys [B, H, T, d]: `projected` divided into heads, normalised by `norm` if it is given, and
+        rotated by `rotary`.
+        """
         heads = split_heads(projected, self.n_heads, inputs.packing)
         if norm is not None:
             heads = norm(heads).to(projected.dtype)

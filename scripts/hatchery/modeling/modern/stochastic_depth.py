@@ -1,10 +1,9 @@
 """Stochastic depth: in training, some sequences skip some layers (Huang et al. 2016, arXiv:1603.09382).
 
-The probability of skipping grows linearly from the first layer to the last layer, which has the configured probability.
-The skipped layers are drawn independently for each sequence. The contributions of a layer to the sequences that do not
-skip the layer are scaled up, so that the expected contribution is unchanged. Training is not faster, because all layers
-are computed for all sequences. Otherwise parallel processes could skip different layers, and their gradients could not
-be summed.
+The probability of skipping grows linearly with the layer; the last layer has the configured probability. The skipped
+layers are drawn independently for each sequence. The contributions of a layer to the sequences that do not skip the
+layer are scaled up, so that the expected contribution is unchanged. Training is not faster, because all layers are
+computed for all sequences. If parallel processes omitted different layers, their gradients could not be summed.
 """
 
 from typing import Any
@@ -25,7 +24,9 @@ class SkippedLayer(EncoderLayer):
         self.probability = probability
 
     def forward(self, hidden: Tensor, inputs: AttentionInputs, sums: BlockSums | None = None, index: int = 0) -> Tensor:
-        """Transform `hidden` [B, T, D], or [N, D] with a packing, as `EncoderLayer` does."""
+        """Return the output of the layer for `hidden` [B, T, D], or for [N, D] if a packing with N positions is given.
+        In training, the output of a sequence that skips the layer is its `hidden`.
+        """
         output = super().forward(hidden, inputs, sums, index)
         if not self.training or self.probability == 0:
             return output

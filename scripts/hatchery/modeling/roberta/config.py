@@ -58,7 +58,7 @@ class RobertaSizes(EncoderSizes):
 
     @property
     def embedding_width(self) -> int:
-        """Return the width of the embeddings."""
+        """Return the width of the embeddings of words, positions and token types."""
         return self.hidden_size if self.embedding_size is None else self.embedding_size
 
     @property

@@ -163,7 +163,8 @@ def initialise_roberta_(model: nn.Module, seed: int) -> None:
 
 def embedding_parameters(config: RobertaConfig) -> int:
     """Return the number of "embedding parameters" that the reduced-vocabulary study logs: (V + positions + types + 2)
-    E, the size of three tables and a norm of width E.
+    E. These are the tables of words, positions and token types, and the gain and bias of a norm, all of width E. V
+    includes additional rows beyond the vocabulary.
     """
     rows = config.vocabulary_rows + config.position_rows + config.type_vocab_size + 2
     return rows * config.embedding_width

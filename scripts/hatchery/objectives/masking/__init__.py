@@ -108,8 +108,8 @@ def masking_rule(
 ) -> MaskingRule:
     """Return the masking rule of `settings` for sequences of at most `sequence_length` tokens.
 
-    If the share of tokens to predict changes in training, the rule predicts the final share. Raises TrainingError if
-    all tokens of the vocabulary are protected (`SpecialIds.n_protected`).
+    If the share of masked tokens changes in training, the rule masks the share of the last step. Raises TrainingError
+    if all tokens of the vocabulary are protected from masking (`SpecialIds.n_protected`).
     """
     from hatchery.objectives.special_ids import Corruption
 

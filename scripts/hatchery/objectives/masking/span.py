@@ -132,8 +132,8 @@ class SpanMasking:
 
 
 def _lay(spans: Spans, allowed: list[bool], budget: int) -> tuple[dict[int, int], int]:
-    """Return a mapping from each covered and allowed position to the index of its last span, and the number of placed
-    spans. Spans are placed in order until they cover `budget` allowed positions.
+    """Return a mapping from each covered position that is `allowed` to the index of the last span that covers it, and
+    the number of placed spans. Spans are placed in order until they cover `budget` allowed positions.
     """
     span_of: dict[int, int] = {}
     if budget == 0:
@@ -191,7 +191,8 @@ class PublishedSpanMasking:
 
     def cover(self, maskable: np.ndarray, generator: np.random.Generator) -> Cover:
         """Return the positions that random spans cover and at which `maskable`, bool [n], is True, in the order of the
-        spans. A position that several spans cover is repeated, with the uniform number of each of these spans.
+        spans. If several spans cover a position, the position is repeated. Each span has a random number (`decision`)
+        that determines the replacement of its tokens.
 
         No span covers the last position of `sequence_length`. If this position is the only maskable position, return no
         position; LTG-BERT's code would never terminate in this case.
