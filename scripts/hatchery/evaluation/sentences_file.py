@@ -100,7 +100,7 @@ def text_of_sentences(manifest: Path) -> str:
 
 
 def read_examples(manifest: Path) -> FilledSentences:
-    """Return the sentences and answers to which a stage's manifest refers. Raises ManifestError or EvaluationError
-    naming a damaged file.
+    """Return the content of the file `sentences.json` next to a manifest of the stage `fill_sentences`. Raises
+    ManifestError or EvaluationError naming a damaged file.
     """
     return json_record(read_manifest(manifest).file(SENTENCES_FILE), FilledSentences)

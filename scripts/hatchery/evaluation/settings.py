@@ -278,7 +278,7 @@ class SuiteSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class ScoringSettings(SuiteSettings):
-    """A suite's settings and its name, which are part of the result's identity."""
+    """A suite's settings and its name. If one of these values changes, models are scored again on the suite."""
 
     suite: str
     """Name of the suite."""
@@ -345,7 +345,7 @@ class PerplexitySettings(PerplexityChoice):
 
 @dataclass(frozen=True)
 class EvaluationRuntime(Settings):
-    """Runtime settings of an evaluation; not part of the result's identity."""
+    """Runtime settings of an evaluation. If one of these settings changes, no result is computed again."""
 
     tokens_per_batch: Count | None = None
     """Maximum number of tokens per batch, special tokens and padding included. `null` uses the evaluation's default.

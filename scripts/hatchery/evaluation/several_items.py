@@ -29,9 +29,9 @@ def run_each(
 ) -> None:
     """Run `stage` once for each item, with the item's settings (`items`), inputs (`inputs`) and folder (`folders`).
 
-    `what` is the plural noun for the items ("suites", "tasks") in messages and measures; `given` are arguments of the
-    stage that all items share. If an item fails, the other items still run. At the end, EvaluationError is raised with
-    the first error message and the names of all failed items.
+    `what` is the plural noun for the items ("suites", "tasks") in messages and as a key of the job's manifest; `given`
+    are arguments of the stage that all items share. If an item fails, the other items still run. At the end,
+    EvaluationError is raised with the first error message and the names of all failed items.
     """
     errors: dict[str, HatcheryError] = {}
     reused = 0

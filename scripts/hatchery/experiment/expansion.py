@@ -137,7 +137,8 @@ def write_out(name: str, experiment: Mapping[str, Any], where: str) -> Expansion
 def _whole(result: Expansion, experiment: str, run: str, entry: Mapping[str, Any]) -> Document:
     """Return a run with the experiment's shared settings.
 
-    A model written inside a run gets the name `<experiment>.<run>`, which no file can have.
+    A model written inside a run gets the name `<experiment>.<run>`. A file cannot have a name with a full stop, so the
+    name is unique.
     """
     whole, shared, own = dict(entry), result.document.get(PRETRAINING), entry.get(PRETRAINING, {})
     if isinstance(own, Mapping):

@@ -93,7 +93,7 @@ limited because Snakemake needs 2 ms to plan a job.
 def task_batches(finetuning: Finetuning, models: int) -> dict[str, list[str]]:
     """Return the tasks of each job by the job's name; empty if each job has one task.
 
-    `finetuning` is the section of the experiment, and `models` is the number of models.
+    `finetuning` is the experiment's setting `finetuning`, and `models` is the number of models to fine-tune.
     """
     tasks = list(finetuning.tasks)
     size = finetuning.tasks_per_job or max(1, -(-models * len(tasks) // MOST_JOBS))

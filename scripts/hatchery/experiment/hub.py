@@ -32,5 +32,5 @@ class HubRepository(Settings):
         )
 
     def for_run(self, run: str) -> str:
-        """Return the repository of one run, such as `ltg_bert-s42`."""
+        """Return the name of the repository for the run with the name `run`, such as `ltg_bert-s42`."""
         return self.repository.replace(RUN, run)

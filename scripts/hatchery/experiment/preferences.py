@@ -59,8 +59,9 @@ def check_preferences(name: str, experiment: Experiment, where: str, project: "P
 
 
 def _initial_problems(project: "Project", run: Origin) -> Iterator[str]:
-    """Yield a message if the initial model of a run predicts no next tokens, or was trained with another kind of
-    objective or another end token than the run's settings state. The message begins with a key.
+    """Yield a message if the initial model of a run does not fit the run's preference training: the model predicts no
+    next tokens, or the run's settings state another kind of objective or another end token than the model was trained
+    with. The message begins with the configuration key to change.
     """
     origin = origin_of(project, run.experiment, run.run, run.seed)
     if origin is None:

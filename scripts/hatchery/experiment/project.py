@@ -58,8 +58,9 @@ class Project:
     """All configuration below a folder (`config/`).
 
     If the folder `shipped` is given, missing files are read from it, and its config.yaml is merged with the project's
-    config.yaml. Values from Snakemake's command line (`given`) override config.yaml, and `overrides` override both. An
-    unknown name raises ConfigError with the file, the key, the value, the allowed values and the most similar name.
+    config.yaml. Values from Snakemake's command line (`given`) override config.yaml, and `overrides` override the file
+    and the command line. An unknown name raises ConfigError with the file, the key, the value, the allowed values and
+    the most similar name.
     """
 
     def __init__(

@@ -66,7 +66,7 @@ def readings(data: Iterable[tuple[str, ReadData]], source: str) -> dict[str, dic
 
 
 def data_read(project: "Project", experiment: str) -> Iterator[tuple[str, ReadData]]:
-    """Yield the data that the evaluations of an experiment read, with the kind of evaluation."""
+    """Yield a pair (kind of evaluation, data) for all data that the evaluations of an experiment read."""
     for kind, evaluation in evaluations().items():
         if evaluation.data is not None:
             yield from ((kind, read) for read in evaluation.data.reads(project, experiment))

@@ -170,8 +170,8 @@ def _places(tree: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def sweeps_below(tree: Any, scope: str, above: str) -> list[Sweep]:
-    """Return the sweeps in `tree`, the value of the key `scope`, in the order of the file; `above` precedes keys in
-    messages.
+    """Return the sweeps in `tree`, the value of the key `scope`, in the order of the file. In messages, the text
+    `above` precedes keys.
     """
     found = []
     for path, value in _leaves(tree):

@@ -171,7 +171,9 @@ class CorpusFile(ConversionKeys, OneOfKeys):
 
     @property
     def word_counting(self) -> WordCounting:
-        """The word count of this corpus, with the byte premiums of its sources."""
+        """The rule by which the words of this corpus are counted. For the rule `adjusted`, it contains the byte premium
+        of each source.
+        """
         if self.word_count != "adjusted":
             return WordCounting(word_count=self.word_count)
         premiums: dict[str, float] = {}
@@ -186,8 +188,8 @@ class CorpusFile(ConversionKeys, OneOfKeys):
         return WordCounting(word_count="adjusted", byte_premium=single, byte_premiums=premiums)
 
     def _check_premiums(self) -> None:
-        """Raise RefusedError in three cases: a multilingual sample has the key `byte_premium`, a premium belongs to an
-        unknown source, or a premium is missing.
+        """Raise RefusedError in three cases: a multilingual sample has the key `byte_premium`, a byte premium belongs
+        to an unknown source, or a byte premium is missing.
         """
         mixed = self.sample is not ABSENT and self.sample.languages is not ABSENT
         if mixed and self.byte_premium is not None:

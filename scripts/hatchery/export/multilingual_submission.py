@@ -166,8 +166,8 @@ def _results(manifests: Mapping[str, Manifest]) -> dict[str, Any]:
 
 
 def _documents(manifest: Manifest) -> dict[str, Any]:
-    """Return, for each pair of sentences of a Hanzi task, the scores of both sentences. The keys are
-    lm-evaluation-harness's names of the pairs.
+    """Return, for each pair of sentences of a Hanzi task (`hanzi_structure` or `hanzi_pinyin`), the scores of both
+    sentences. The keys are lm-evaluation-harness's names of the pairs.
     """
     rows = pq.read_table(manifest.file("scores.parquet")).to_pylist()
     return {
@@ -281,5 +281,7 @@ def report(
 
 
 def all_names(suites: str, tasks: str) -> tuple[list[str], list[str]]:
-    """Return the names that the suites and the tasks of a submission have in the configuration."""
+    """Return the names of the suites and of the tasks of a submission. The names of suites begin with `suites`, and the
+    names of tasks begin with `tasks`.
+    """
     return [f"{suites}_{task}" for task in zero_shot_tasks()], [f"{tasks}_{name}" for name in finetuned_names()]

@@ -51,8 +51,8 @@ def check_texts(source: "RawSource", settings: SurprisalSettings, rows: MostRows
 
 
 def rows_of_words(evaluated: Evaluated) -> list[TidyRow]:
-    """Return a row for the mean bits per word, and rows for the surprisals of the first words of the text that a figure
-    shows.
+    """Return a row for the mean bits per word, and a row for the surprisal of each word that a figure shows. These are
+    the first words of one text.
     """
     from hatchery.evaluation.surprisal.measurements import surprisal_rows
 

@@ -6,8 +6,9 @@ age. The second is fitted to minus the word's surprisal, as a function of the lo
 model has read.
 
 The children's age of acquisition is the age at which the first curve reaches 0.5. The model's age of acquisition is the
-number of words at which the second curve reaches the midpoint between the surprisal at chance and the word's lowest
-surprisal. The score is the correlation between both ages, over all words for which both are known.
+number of words at which the second curve reaches minus the mean of two surprisals: the surprisal under a uniform
+distribution over the vocabulary, and the word's lowest surprisal. The score is the correlation between both ages, over
+all words for which both are known.
 """
 
 import math

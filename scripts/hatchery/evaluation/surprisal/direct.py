@@ -29,8 +29,8 @@ TEXTS = "text"
 class GivenTexts:
     """Texts to score, as files of a source, with the settings for reading and scoring them.
 
-    `frame` is the user's table in memory, whose columns are repeated in the result. It has no columns if the texts are
-    a list, and is None if they are files.
+    `frame` is the user's table in memory, whose columns are repeated in the result. If the user gave a list of texts,
+    `frame` has no columns. If the user gave files, `frame` is None.
     """
 
     source: RawSource

@@ -65,7 +65,8 @@ def measure_texts(settings: NamedTexts, runtime: EvaluationRuntime, model: Path,
 class ScoredTexts:
     """Surprisals of the words of texts under one model, as a sequence of tables. Only one table is in memory at a time.
 
-    `survey` is the result of a first pass over the texts. `facts` are complete only after the last table was yielded.
+    `survey` contains the numbers of texts and missing cells, counted before scoring. `facts` are complete only after
+    the last table was yielded.
     """
 
     def __init__(
@@ -114,7 +115,8 @@ class ScoredTexts:
         """Return the scoring method, the model's architecture, and the numbers of texts, missing cells, words, tokens,
         words with unknown tokens, and words with rare characters but no unknown token.
 
-        `rare_characters` is the number of words with each rare character.
+        A rare character is a character that no token of the vocabulary contains. `rare_characters` is the number of
+        words with each rare character.
         """
         return {
             "scoring": scoring_name(self._settings.scoring, self._model.architecture),

@@ -13,8 +13,8 @@ MISSING = ("NA", "N/A", "#N/A", "<NA>", "NaN", "nan", "NULL")
 
 @dataclass(frozen=True, kw_only=True)
 class SurprisalSettings(Settings):
-    """Settings for the surprisal of the words in a user's texts: layout of the files, splitting into words, and
-    scoring.
+    """Settings for the surprisal of the words in a user's texts: files and columns that contain the texts, splitting
+    into words, and scoring.
     """
 
     files: NotEmpty = "*"

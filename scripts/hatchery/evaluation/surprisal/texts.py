@@ -79,7 +79,7 @@ class Survey:
     columns: dict[str, None] = field(default_factory=dict)
 
     def notes(self, settings: SurprisalSettings) -> Iterator[str]:
-        """Yield a note on each surprising property of the texts."""
+        """Yield a note if cells are missing, and a note if most texts of a table are single words."""
         if self.missing:
             yield (
                 f"{self.missing:,} {'cells are' if self.missing > 1 else 'cell is'} missing (empty, "
@@ -221,8 +221,8 @@ def _joined(
 
 
 def _cell(record: Record, settings: SurprisalSettings, survey: Survey) -> str | None:
-    """Add the row's columns to `survey`, and return the text in the row's cell. If the text is missing, count it in
-    `survey` and return None.
+    """Return the text in the column `column` of a row. If the text is missing, count it in `survey` and return None.
+    The names of the row's columns are added to `survey`.
     """
     assert settings.column is not None
     survey.columns.update(dict.fromkeys(record.values))
@@ -240,8 +240,9 @@ def is_missing(value: Any, spellings: Iterable[str]) -> bool:
 
 
 def _key(record: Record, settings: SurprisalSettings) -> tuple[str, ...]:
-    """Return the cells that identify the text of a row (the columns `text`). Raises EvaluationError for a missing
-    cell."""
+    """Return the cells that identify the text to which a row belongs, from the columns in the setting `text`. Raises
+    EvaluationError for a missing cell.
+    """
     values = [record.value(column) for column in settings.text_columns]
     for column, value in zip(settings.text_columns, values, strict=True):
         if is_missing(value, settings.missing) or isinstance(value, list | dict):

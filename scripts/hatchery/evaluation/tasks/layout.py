@@ -185,9 +185,10 @@ NO_FACTS: dict[str, str] = {}
 
 @dataclass(frozen=True)
 class Context:
-    """Parameters of a layout: the task, the normalisation of texts, and whether the rows belong to a scored set.
+    """Parameters of a layout: the task, the normalisation of texts, and whether the rows belong to a split on which
+    models are scored (`scored_set`).
 
-    The setting `scored_rows` selects rows only in scored sets: MSGS is scored on rows with the condition `test`, and
+    The setting `scored_rows` selects rows only in these splits: MSGS is scored on rows with the condition `test`, and
     its training rows have another condition.
     """
 

@@ -343,7 +343,7 @@ class FinetuneSettings(Settings):
 
 @dataclass(frozen=True)
 class FinetuneRuntime(Settings):
-    """Runtime settings of fine-tuning; not part of the result's identity."""
+    """Runtime settings of fine-tuning. If one of these settings changes, no result is computed again."""
 
     device: DeviceName = "auto"
     """Device on which models are trained and evaluated."""

@@ -59,7 +59,7 @@ class ReadReport:
     sets: dict[str, SetReport]
 
     def with_used(self, data: TaskData) -> "ReadReport":
-        """Return the report with `used` and `scored` counted from the rows of `data`."""
+        """Return a copy of the report in which `used` and `scored` are the numbers of examples in `data`, by split."""
         sets = {}
         for name, rows in {"train": data.train, **data.scored}.items():
             if name == "train" and name not in self.sets:

@@ -25,8 +25,8 @@ MARKS = {"strict_small": BABYLM_MARKS[:19], "strict": BABYLM_MARKS}
 
 
 def chosen(project: "Project", experiment: str) -> tuple[Submission, "SeededRun"]:
-    """Return the experiment's key `submission` and the submitted run. Raises ConfigError if the key is missing, if the
-    submission's edition is not 2026, or if the run is unknown.
+    """Return the experiment's settings of the submission (key `submission`) and the submitted run. Raises ConfigError
+    if the key is missing, if the submission's edition is not 2026, or if the run is unknown.
     """
     block, where = project.experiment(experiment), project.place("experiment", experiment)
     if block.submission is None:

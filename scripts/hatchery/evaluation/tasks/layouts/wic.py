@@ -1,6 +1,6 @@
-"""WiC: two sentences with one marked word in each. The head `marked_words_classification` reads both words together
-with [CLS]. `start1`, `end1`, `start2` and `end2` are character positions in the raw sentences, so the sentences stay
-unchanged.
+"""WiC: two sentences with one marked word in each. The head `marked_words_classification` reads the vectors of both
+words and of [CLS]. `start1`, `end1`, `start2` and `end2` are character positions in the raw sentences, so the sentences
+stay unchanged.
 """
 
 from collections.abc import Iterator
