@@ -63,7 +63,9 @@ class HatcheryConfig(PretrainedConfig):
         super().__init__(**{**attention, **head, **defaults, **values})
 
     def architecture(self) -> Any:
-        """Return Hatchery's configuration object. Raises ModelError naming key and value of an invalid setting."""
+        """Return the configuration as an object of Hatchery's configuration class (`architecture_class`). Raises
+        ModelError naming key and value of an invalid setting.
+        """
         names = [f.name for f in dataclasses.fields(self.architecture_class)]
         return self.architecture_class(**{name: getattr(self, name) for name in names})
 

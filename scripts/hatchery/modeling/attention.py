@@ -210,8 +210,8 @@ def attend(
 
 
 def _fused_is_faster(query: Tensor, position_scores: Tensor | None, dropout: Dropout) -> bool:
-    """Return whether to use torch's fused kernel. It is always used on a GPU. On the CPU, it is used if it supports the
-    inputs and was measured to be faster than separate operations.
+    """Return whether to use torch's fused kernel. On a GPU, the kernel is always used. On the CPU, the kernel is used
+    if it supports the inputs and was measured to be faster than separate operations.
 
     On the CPU, the fused kernel supports neither dropout nor gradients of the position scores: torch would use
     operations slower than `attend_written_out`. On the CPU, the kernel takes 0.4 to 1.0 times as long as separate

@@ -16,7 +16,7 @@ from torch import Tensor
 
 
 class BlockSums:
-    """The embedding output and the residual sums of all blocks in one forward pass."""
+    """The embedding output, and the residual sums after all attention and feed-forward blocks of one forward pass."""
 
     def __init__(self, embedded: Tensor, weights: Sequence[Tensor]) -> None:
         """Store the embedding output and the mixing weights.

@@ -88,8 +88,8 @@ class LanguageModel(nn.Module):
         """Return the predictions at the labelled positions of `labels` int64 [B, T] (-100: not labelled).
 
         For `input_ids` int64 [B, T] and `attention_mask`, see `LayeredEncoder.forward`. `causal` is bool [B]; None: no
-        sequence is causal. If `pair_labels` int64 [B] are given, the sentence-pair head classifies the pairs.
-        `labelled` is the result of `labelled_positions(labels)`, if the caller has already computed it.
+        sequence is causal. If `pair_labels` int64 [B] are given, the sentence-pair head classifies the two texts of
+        each sequence. `labelled` is the result of `labelled_positions(labels)`, if the caller has already computed it.
         """
         # Compute logits only at labelled positions. The product with the large output matrix is expensive, and in
         # masked training only about 15 % of all positions are labelled.

@@ -1,4 +1,4 @@
-"""Log-bucketed distances: each small distance has its own bucket, and the buckets of large distances grow
+"""Buckets of distances between tokens: each small distance has its own bucket, and the buckets of large distances grow
 logarithmically.
 
 Source: DeBERTa, in the form of LTG-BERT's published code (docs/papers/ltg-bert.md, "Attention"). The module needs no

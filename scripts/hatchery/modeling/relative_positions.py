@@ -32,7 +32,7 @@ class PositionIndices(NamedTuple):
     column."""
 
     def reached(self, relative_embedding: Tensor) -> Tensor:
-        """Return the rows [n_rows, D] of `relative_embedding` that occur at distances below T."""
+        """Return the rows [n_rows, D] of `relative_embedding` that sequences of T tokens use."""
         return relative_embedding[self.first_row : self.first_row + self.n_rows]
 
     def of_queries_from(self, first: int, length: int) -> "PositionIndices":
@@ -75,7 +75,7 @@ class RelativePositions(nn.Module):
         return self.row_of_distance[distance + farthest]
 
     def forward(self, length: int) -> PositionIndices:
-        """Return the indices for sequences of `length` tokens, on the device of this module."""
+        """Return the indices that select position scores in sequences of `length` tokens, on this module's device."""
         reach = self.buckets[min(length, len(self.buckets)) - 1]
         first_row, n_rows = self.bucket_size - 1 - reach, 2 * reach + 1
         columns = self.rows(length) - first_row

@@ -259,8 +259,8 @@ class TwoKinds(PaddedExamples):
         return self._hidden.same_in_every_epoch and self._causal.same_in_every_epoch
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
-        """Return the text of sequence `index`, which is a masked sequence if `index` is below `len(self)`, and a causal
-        sequence otherwise.
+        """Return the text of sequence `index`. The sequence is masked if `index` is below `len(self)`, and causal
+        otherwise.
         """
         if index >= len(self):
             return self._causal.texts(seed, epoch, index - len(self))

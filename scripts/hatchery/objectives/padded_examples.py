@@ -1,4 +1,4 @@
-"""Base class of the examples of a split, and padding of examples to batches.
+"""Base class of training examples, and padding of examples to batches.
 
 Two errors of the reduced-vocabulary study's code can be reproduced (docs/papers/reduced-vocabulary.md, "Padding"):
 padding as a target, and attention to padding. Every example is a function of (seed, epoch, index), so it does not
@@ -117,7 +117,7 @@ def _same_piece(examples: Sequence[LabelledExample], length: int) -> np.ndarray:
 
 
 class PaddedExamples(ABC):
-    """The sequences of a split as examples, which are requested by index."""
+    """Base class of the examples of a split. Each sequence is one example, which is requested by its index."""
 
     def __init__(self, padding: Padding, special: SpecialIds) -> None:
         self.padding, self.special = padding, special

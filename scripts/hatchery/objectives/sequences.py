@@ -50,8 +50,8 @@ class Sequences(Protocol):
 
 @dataclass(frozen=True)
 class Framer:
-    """Adds special tokens to segments. If `with_word_starts` is true, the framed sequence also contains the word
-    starts.
+    """Adds special tokens to segments. If `with_word_starts` is true, the framed sequence also contains a mask of the
+    tokens that begin a word.
     """
 
     special: SpecialIds

@@ -196,8 +196,8 @@ class Decoding:
         return cast("list[DecoderLayer]", list(self.decoder))
 
     def begin(self, input_ids: Tensor, attention_mask: Tensor | None) -> DecoderState:
-        """Encode the source int64 [B, S] with mask bool [B, S] (None: all positions are tokens), and return the initial
-        state.
+        """Encode the source int64 [B, S] with mask bool [B, S] (None: all positions are tokens), and return the state
+        of the decoding before the first target token.
         """
         mask = none_if_all_tokens(attention_mask)
         memory = self.remembered(self.encoder(input_ids, mask)[-1])

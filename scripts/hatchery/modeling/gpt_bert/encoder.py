@@ -1,7 +1,7 @@
 """GPT-BERT's encoder: LTG-BERT's encoder with a gate and a norm between attention and output projection.
 
-Source: GPT-BERT, after the published code (docs/papers/gpt-bert.md, "Model"). Its weights between blocks are the layer
-weighting "unrestricted".
+Source: GPT-BERT, after the published code (docs/papers/gpt-bert.md, "Model"). The layer weighting "unrestricted" adds
+GPT-BERT's learned weights between blocks.
 """
 
 import torch.nn.functional as F

@@ -65,7 +65,9 @@ class SpanAttentionPooling(nn.Module):
         self.values = nn.Linear(size, size)
 
     def forward(self, states: Tensor, sentences: Tensor, spans: Tensor, widest: int | None = None) -> Tensor:
-        """Return vectors [N, D] of `spans` int64 [N, 2] in `states` [B, T, D]; see `tokens_of_spans`."""
+        """Return one vector for each of N spans, [N, D], from the token vectors `states` [B, T, D]. For `sentences`,
+        `spans` and `widest`, see `tokens_of_spans`.
+        """
         rows, inside = tokens_of_spans(sentences, spans, states.shape[1], widest)
         # Compute scores and values once per token and then gather them by span, because a token may be in many spans.
         # On a CPU the gradient of index_select is several times faster than the gradient of indexing with a matrix.

@@ -2,7 +2,7 @@
 
 Source: LTG-BERT, Section 5.1 (after SpanBERT; docs/papers/ltg-bert.md, "Span masking"). `SpanMasking` follows the later
 revision of LTG-BERT's code for BabyLM, which corrects two errors: every label is a token of the text, and a position
-that two spans mask counts once towards the number of tokens to mask. For the variant without a minimum number of tokens
+that two spans mask counts once towards the number of tokens to mask. For the variant that may mask no token of a text,
 see docs/papers/elc-bert.md, "Masking".
 
 LTG-BERT's first BNC code overwrites tokens in place. If a span overlaps an earlier span, the label of an overlapped
