@@ -5,7 +5,8 @@ A stage is a function (`stage.py`). The name and type of a parameter determine t
 - `settings`: an object of the annotated settings class. If the annotation is a mapping, the settings are passed
   unchanged.
 - `run`: an object that collects the outputs for the manifest at `output` (`stage_run`).
-- `job`: settings and inputs as in the manifest, for a function that writes the manifest itself.
+- `job`: an object (`Job`) with the settings, inputs and output of the job, for a function that writes the manifest
+  itself.
 - `output`: the path of the file to write, for stages without a manifest.
 - A parameter of type `Manifest`: an input manifest that has been read. A `Path` is an input that the function reads
   itself; an `OutputPath` is a file that the function writes.

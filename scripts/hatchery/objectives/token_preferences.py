@@ -64,8 +64,9 @@ class PreferredMasking:
     def __call__(
         self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return input ids and labels, each int64 [n], of the example `ids` int64 [n], which includes special
-        tokens."""
+        """Mask the example `ids`, int64 [n], which includes special tokens; return its input ids and labels, each int64
+        [n].
+        """
         choice, shown = self.draws(ids, generator)
         return hidden(ids, chosen(ids, choice, self.preferences, self.mask_probability), shown)
 

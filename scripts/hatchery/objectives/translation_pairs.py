@@ -227,15 +227,17 @@ def target_ids(pairs: TranslationPairs) -> Iterator[np.ndarray]:
 
 
 def _end_of_batch(until: np.ndarray, start: int, budget: int) -> int:
-    """Return the end of the largest batch that begins with pair `start` and has at most `budget` target tokens, but at
-    least one pair. `until` int64 [pairs + 1] is the cumulative number of target tokens.
+    """Return the boundary after the last pair of a batch: the largest batch that begins with pair `start` and has at
+    most `budget` target tokens, but at least one pair. `until`, int64 [pairs + 1], is the cumulative number of target
+    tokens.
     """
     return max(start + 1, int(np.searchsorted(until, until[start] + budget, side="right")) - 1)
 
 
 def _full_cuts(until: np.ndarray, budget: int) -> np.ndarray:
-    """Return batch boundaries in the format of `_batch_cuts`. Each batch contains as many pairs as `budget` target
-    tokens allow, but at least one pair. `until` int64 [pairs + 1] is the cumulative number of target tokens.
+    """Return batch boundaries: the index of each batch's first pair, followed by the number of pairs. Each batch
+    contains as many pairs as `budget` target tokens allow, but at least one pair. `until`, int64 [pairs + 1], is the
+    cumulative number of target tokens.
     """
     cuts = [0]
     while cuts[-1] < len(until) - 1:

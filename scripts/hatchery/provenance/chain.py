@@ -199,8 +199,8 @@ class _Walk:
                 self.missing(link.digest, f"{self.chain.shown(path)}: input {link.name!r}: {self._why(node, link)}")
 
     def _check_volatile(self, manifest: Path) -> None:
-        """Record a problem if the `provenance.json` next to a manifest is damaged. This file contains the paths of the
-        inputs.
+        """Record a problem if the `provenance.json` next to a stage's manifest is damaged. This file contains the paths
+        of the stage's inputs.
         """
         try:
             volatile_facts(manifest)
@@ -215,8 +215,8 @@ class _Walk:
         return path is not None and self._index.add(path, link.digest)
 
     def _part(self, node: Node, link: Link) -> Node | None:
-        """Return the node of a raw input, restricted to the files that the stage of `node` read; None if these files
-        have changed, or if the registration of the raw input cannot be read.
+        """Return the node of the raw input `link`, restricted to the files that the stage of `node` read; None if these
+        files have changed, or if the registration of the raw input cannot be read.
         """
         path = _read_from(node, link.name)
         if node.manifest is None or path is None or not location_of(self._index.project / path).exists():

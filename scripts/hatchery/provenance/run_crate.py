@@ -93,7 +93,9 @@ def _facts(node: Node) -> Mapping[str, Any]:
 
 
 def _packages(facts: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return the sorted versions of each package with which the stages were run, by name of the package."""
+    """Return the sorted versions of each package with which the stages were run, by name of the package. `facts`
+    contains one entry for each stage's run.
+    """
     found: dict[str, set[str]] = {}
     for entry in facts:
         for package, version in entry.get("packages", {}).items():

@@ -116,7 +116,9 @@ def _listed(found: os.stat_result) -> Listed:
 
 
 def identity(listing: Listing) -> str:
-    """Return a digest of names, sizes and modification times; an empty text for an empty listing."""
+    """Return a digest of the names, sizes and modification times of the listed files; an empty text for an empty
+    listing.
+    """
     # JSON escapes all characters outside of ASCII, so that even a file name that is not valid UTF-8 can be encoded.
     text = json.dumps({name: entry[:2] for name, entry in listing.items()}, sort_keys=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:16] if listing else ""

@@ -1,5 +1,5 @@
-"""Functions that all figures share: font sizes, legends, and reproducible files. `style` defines the style of each
-model.
+"""Functions that all figures share: font sizes, legends, and reproducible files. The module `style` defines the style
+of each model.
 
 A figure is drawn twice, for wide screens and for phones; the SVG file of the figure contains both drawings. Equal
 numbers produce byte-identical files: identifiers are hashed with a fixed salt, and files contain neither time nor
@@ -85,7 +85,7 @@ def figure_style(style: Style) -> Iterator[None]:
 
 
 def is_narrow(style: Style) -> bool:
-    """Return True if the width in `style` is too small for panels side by side."""
+    """Return True if the figure width that `style` sets is too small for panels side by side."""
     return style.width_inches < 1.5 * NARROW_INCHES
 
 

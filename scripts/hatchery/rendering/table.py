@@ -157,8 +157,8 @@ class Table:
         """Return the table as HTML, inside an element that scrolls horizontally; the first cell of each row is the
         row's heading.
 
-        If there are more than MOST_COLUMNS_OF_A_PHONE columns, a phone shows each cell on a separate line. `swatches`
-        maps names to colours: before a cell or heading that consists of such a name, a swatch shows the colour.
+        If there are many columns, a phone shows each cell on a separate line. `swatches` maps names to colours: before
+        a cell or heading that consists of such a name, a swatch shows the colour.
         """
         groups = [(group.heading, [_row(row) for row in group.rows]) for group in self.groups]
         shown = breakable if self.names else html_text

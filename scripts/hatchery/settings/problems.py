@@ -64,8 +64,8 @@ def alternatives(word: str, known: Iterable[str], introduction: str = "; there a
 
 
 def problem_lines(error: "ValidationError", hint: Any, document: Any) -> list[tuple[str, str]]:
-    """Return the distinct pairs (key, problem), ordered by key. A key such as `runs.a.model` is a path; "" is the key
-    of the complete document.
+    """Return the problems that `error` reports, as distinct pairs (key, problem), ordered by key. A key such as
+    `runs.a.model` is a path; "" is the key of the complete document.
 
     `hint` is the type against which `document` was validated.
     """

@@ -100,8 +100,8 @@ class DocumentEncoder:
         )
 
     def _encode_whole(self, doc_ids: Sequence[str], texts: Sequence[str], sources: Sequence[str]) -> TokenTable:
-        """Return the token table of documents that are each encoded as one text; a sentence starts at the token that
-        contains its first character.
+        """Return the token table of documents that are each encoded as one text. The first token of a sentence is the
+        token that contains the sentence's first character.
         """
         wholes, begins = zip(*map(whole_text, texts), strict=True) if texts else ((), ())
         encodings = self.tokenizer.backend.encode_batch(list(wholes), add_special_tokens=False)

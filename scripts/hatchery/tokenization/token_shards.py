@@ -255,11 +255,11 @@ class TokenShards:
         return None if bytes_of_split is None else int(bytes_of_split)
 
     def tokens_per_byte(self, counts: np.ndarray) -> float | None:
-        """Return the number of predicted tokens of the split, divided by the number of bytes (UTF-8) that they
+        """Return the number of predicted tokens of the split, divided by the number of bytes (UTF-8) that these tokens
         represent.
 
-        `counts`, int64 [V], is the number of predictions of each id; a special token with count 0 is never predicted.
-        Return None if the manifest lacks the measure `token_bytes`, or if this number of bytes is 0.
+        `counts`, int64 [vocabulary size], is the number of predictions of each id; a special token with count 0 is
+        never predicted. Return None if the manifest lacks the measure `token_bytes`, or if the number of bytes is 0.
         """
         token_bytes = self.manifest.measures.get("token_bytes", {}).get(self.split, {})
         n_bytes = sum(size for name, size in token_bytes.items() if name == ORDINARY or counts[self.special.ids[name]])
@@ -267,7 +267,7 @@ class TokenShards:
 
     @property
     def words(self) -> int:
-        """Number of words of the split, counted by the tokens' word starts."""
+        """Number of words of the split, counted as the number of subwords that begin a word."""
         return int(self.manifest.measures["splits"][self.split]["words"])
 
     def __len__(self) -> int:

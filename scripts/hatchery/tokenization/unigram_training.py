@@ -29,7 +29,8 @@ NATS_PER_CHARACTER = 2.5
 class SegmentLattice:
     """All segmentations of `texts` into pieces of at most `longest` characters.
 
-    `texts` must be sorted from the longest to the shortest. If `whole_texts` is false, a text is not a piece itself.
+    `texts` must be sorted from the longest to the shortest. If `whole_texts` is false, segmentations of a text into one
+    piece are left out.
     """
 
     def __init__(self, texts: Sequence[str], pieces: Sequence[str], longest: int, whole_texts: bool = True) -> None:
@@ -280,8 +281,9 @@ def _estimate(expected: np.ndarray, alive: np.ndarray) -> np.ndarray:
 
 
 def _prune(losses: np.ndarray, alive: np.ndarray, required: np.ndarray, keep: int) -> np.ndarray:
-    """Return a mask, bool, that is True for the pieces to keep: all single characters, and then the pieces whose
-    removal would lower the log-likelihood most (`losses`), up to `keep` pieces in total.
+    """Return a mask, bool, that is True for the pieces to keep. All `required` pieces (single characters) are kept, and
+    then the pieces whose removal would lower the log-likelihood most (`losses`), until `keep` pieces are kept. Pieces
+    that were removed before (`alive` is False) stay removed.
     """
     order = sorted(np.flatnonzero(alive).tolist(), key=lambda index: (not required[index], -losses[index], index))
     kept = np.zeros_like(alive)

@@ -31,7 +31,9 @@ from hatchery.training.topology import Topology
 
 @dataclass(frozen=True)
 class StepBatch:
-    """The sequences of one step that one process reads. Counts include only these sequences."""
+    """The sequences of one step that one process reads, with the numbers of labels, tokens and words in these
+    sequences.
+    """
 
     micro_batches: list[dict[str, Tensor]]
     # Number of labelled positions, followed by the divisors of the objective's other loss terms.

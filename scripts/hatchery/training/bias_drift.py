@@ -37,7 +37,9 @@ class BiasDrift:
     """
 
     def __init__(self, model: LanguageModel, unigram: np.ndarray) -> None:
-        """`model` is on the CPU and has the run's initial bias; `unigram` is fp64 [V], with values above 0."""
+        """`model` is on the CPU and has the run's initial bias; `unigram`, fp64, is the probability of each vocabulary
+        entry, above 0.
+        """
         self._unigram = torch.from_numpy(unigram).double()
         self._start = self._bias(model)
 

@@ -28,8 +28,8 @@ _BATCH = 8192
 
 @dataclass(frozen=True)
 class Probe:
-    """A vocabulary size that the search has evaluated, and the frequency of the vocabulary entry at rank floor(0.95 x
-    number of entries).
+    """A vocabulary size that the search for the largest suitable size has evaluated. The frequency is that of the
+    vocabulary entry at rank floor(0.95 x number of entries), by descending frequency.
     """
 
     size: int
