@@ -30,8 +30,8 @@ def stage_body(settings: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def build(cls: type[Built], mapping: Mapping[str, Any], where: str = "") -> Built:
-    """Return settings of the class `cls` with the values of `mapping`; `where` is the key path of `mapping` for
-    messages.
+    """Return settings of the class `cls` with the values of `mapping`. For messages, `where` is the key at which
+    `mapping` is in the configuration.
 
     Raises ConfigError with one line per problem, which states the key, the value and the allowed values.
     """
@@ -73,18 +73,18 @@ def adapter(cls: Any) -> "TypeAdapter[Any]":
 
 
 def keys_of(settings: Any, *without: str, only: type | None = None) -> dict[str, Any]:
-    """Return the keys that are present in a settings object, with their values.
+    """Return the keys and values of a settings object, without optional keys that are not set.
 
-    `omitted_at_default` keys with their default value, and the keys `without`, are left out. If `only` is a settings
-    class, only keys of this class are returned.
+    The keys `without`, and `omitted_at_default` keys with their default value, are also left out. If `only` is a
+    settings class, only keys of this class are returned.
     """
     known = {field.name for field in fields(settings if only is None else only)} - set(without)
     return {key: value for key, value in dumped_values(settings).items() if key in known and value is not ABSENT}
 
 
 def without_defaults(cls: type, mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping of settings without those keys that the class `cls` leaves out at their default value
-    (`omitted_at_default`).
+    """Return the settings in `mapping` without those `omitted_at_default` keys of the class `cls` that have their
+    default value.
     """
     omitted = plain(omitted_defaults(cls))
     return {key: value for key, value in mapping.items() if key not in omitted or plain(value) != omitted[key]}
@@ -104,8 +104,9 @@ def plain(value: Any) -> Any:
 class Named(NamedTuple):
     """A name that occurs in settings, and the key at which it occurs.
 
-    `name` is the name of a configuration file of the kind `kind`, or of a raw input if the kind is DATA. `inherited` is
-    described in `Reference`.
+    `name` is the name of a configuration file, and `kind` is the kind of the file; or `name` is the name of a raw input
+    in config.yaml, and `kind` is DATA. `inherited` is True if the key is `base`: then the named file only supplies
+    defaults.
     """
 
     kind: str
@@ -140,5 +141,5 @@ def references(value: Any, hint: Any = None, path: tuple[str, ...] = ()) -> Iter
 
 @cache
 def _arguments(hint: Any, origin: type) -> tuple[Any, ...]:
-    """Return the type arguments of the member of the union `hint` whose origin is `origin` (dict or tuple)."""
+    """Return the type arguments of a dict or tuple in the union `hint`; `origin` is `dict` or `tuple`."""
     return next((get_args(member) for member in members_of(hint) if get_origin(member) is origin), (Any, Any))

@@ -81,14 +81,15 @@ class Placed(Protocol):
 
 
 class DataOrder:
-    """The sequences of each step of a plan.
+    """The sequences of each training step, selected by a run's step plan.
 
     In a hybrid objective, the indices of causal sequences follow the indices of masked sequences.
 
-    An epoch is a random permutation of all sequences, except if `length_schedule` changes the sequence length within
-    the epoch. Then the sequences of the new length must read the text that this epoch has not read yet. Therefore such
-    an epoch reads windows of the text in a random order, which is the same at every length; a window is as wide as the
-    run's longest sequence. At the change of `long_sequence`, the first epoch begins again.
+    By default, an epoch is a random permutation of all sequences. If `length_schedule` changes the sequence length
+    within an epoch, the sequences of the new length read the rest of the epoch's text. For this purpose, the text is
+    divided into windows, and the random order of the windows is the same at both lengths. A window is as wide as the
+    run's longest sequence. If `long_sequence` changes the sequence length, reading starts again with the first sequence
+    of the first epoch.
     """
 
     def __init__(self, plan: StepPlan, seed: int, examples_of_length: Callable[[int], Placed]) -> None:
@@ -135,10 +136,11 @@ class DataOrder:
         return (chain, kind, epoch) in self._windowed
 
     def _begin(self, stretch: int, kind: int) -> int:
-        """Return the index of a stretch's first sequence of the kind `kind`, counted over all epochs.
+        """Return the index of the first sequence that a stretch reads, counted over all epochs. A stretch is a range of
+        steps with one sequence length.
 
-        A stretch is a range of steps with one sequence length; `kind` is the index of the kind in `Stretch.sequences`.
-        The returned index is 0, or the first index after the text that the previous stretch has read.
+        `kind` is 0, or 1 for the causal sequences of a hybrid objective. The returned index is 0 if the stretch begins
+        again with the first epoch. Otherwise, it is the first index after the text that the previous stretch has read.
         """
         if self.plan.stretches[stretch].begins_anew:
             return 0
@@ -156,10 +158,8 @@ class DataOrder:
         return self._begins[stretch, kind]
 
     def _unread_from(self, length: int, read: int, longer: int, epoch: int) -> int:
-        """Return the number of sequences of length `longer` that begin in the text of the epoch's first `read`
-        sequences.
-
-        These `read` sequences have the length `length`.
+        """Return the number of sequences of length `longer` that precede sequence number `read` of length `length`, in
+        the order of the epoch's windows.
         """
         _, keys, places = self._window_order(length, epoch)
         _, longer_keys, longer_places = self._window_order(longer, epoch)
@@ -167,8 +167,8 @@ class DataOrder:
         return int(((longer_keys < key) | ((longer_keys == key) & (longer_places < place))).sum())
 
     def _ordered_by_windows(self, length: int, epoch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return three arrays, sorted by the random number of each sequence's window: the sequences of an epoch, the
-        random numbers of their windows, and the positions of the sequences in the text.
+        """Return three arrays for an epoch that reads windows of the text in random order: the indices of the sequences
+        in this order, the random number of each sequence's window, and the position of each sequence in the text.
         """
         places = self._examples(length).places()
         windows = places // self._width
@@ -202,7 +202,9 @@ def share_of_process(slices: list[EpochSlice], rank: int, world_size: int) -> li
 
 
 def micro_batches(slices: list[EpochSlice], micro_batch_size: int | None) -> list[list[EpochSlice]]:
-    """Divide a share into pieces of at most `micro_batch_size` sequences, in order; None returns one piece."""
+    """Divide the sequences of one process, `slices`, into micro-batches of at most `micro_batch_size` sequences, in
+    order; None returns one micro-batch.
+    """
     total = sum(len(part.indices) for part in slices)
     size = micro_batch_size or total
     return [_cut(slices, start, min(start + size, total)) for start in range(0, total, size)]
@@ -224,20 +226,25 @@ Order = Callable[[Step], list[EpochSlice]]
 
 @runtime_checkable
 class OrdersItself(Protocol):
-    """An objective that defines its own data order; its batches may have other sizes than the plan's batches."""
+    """An objective that defines its own data order; the sizes of its batches may differ from the batch sizes of the
+    step plan.
+    """
 
     def order(self, plan: StepPlan, seed: int, examples_of_length: Callable[[int], Any]) -> Order:
         """Return the function that selects the sequences of each step."""
         ...
 
     def epochs(self, examples: Any, plan: StepPlan) -> float:
-        """Return the number of times that a run reads each of `examples`, which have the run's first sequence
-        length."""
+        """Return the number of times that a run reads each of `examples`, which are sequences of the length at the
+        start of the run.
+        """
         ...
 
 
 def epochs_of(objective: "Objective", examples: "Examples", plan: StepPlan) -> float:
-    """Return the number of times that a run reads each of `examples`, which have the run's first sequence length."""
+    """Return the number of times that a run reads each of `examples`, which are sequences of the length at the start of
+    the run.
+    """
     if isinstance(objective, OrdersItself):
         return objective.epochs(examples, plan)
     # Count tokens instead of sequences, because the number of tokens per epoch does not depend on the sequence length.

@@ -1,11 +1,11 @@
 """Select the parameters with weight decay, as groups of the optimiser.
 
-The default follows the code of the BabyLM models (ELC-BERT): weight decay applies to weight matrices, but not to
-biases, layer norms, embeddings, layer weights and learned scales. A word embedding that is tied to the output layer
-counts as an embedding. In LTG-BERT's BNC code, the tied matrix counts as part of the head and has weight decay
-(docs/papers/ltg-bert.md, "Optimiser"). In GPT-BERT's code, all parameters except biases and norms have weight decay
-(docs/papers/gpt-bert.md, "Training"). In the reduced-vocabulary study, all parameters have weight decay
-(docs/papers/reduced-vocabulary.md, "Differences").
+The default, `decay: matrices`, follows the code of the BabyLM models (ELC-BERT): weight decay applies to weight
+matrices, but not to biases, layer norms, embeddings, learned weights of layer outputs and learned scales. A word
+embedding that is tied to the output layer counts as an embedding. In LTG-BERT's BNC code, the tied matrix counts as
+part of the head and has weight decay (docs/papers/ltg-bert.md, "Optimiser"). In GPT-BERT's code, all parameters except
+biases and norms have weight decay (docs/papers/gpt-bert.md, "Training"). In the reduced-vocabulary study, all
+parameters have weight decay (docs/papers/reduced-vocabulary.md, "Differences").
 """
 
 from typing import Any, Literal

@@ -35,8 +35,8 @@ EVALUATION_SEED = 20_231_106
 
 
 def development_examples(tokens: Path, settings: PretrainSettings) -> Examples | None:
-    """Return the development examples, which have the run's first sequence length at all steps; None if there are no
-    examples.
+    """Return the development examples of a run; None if there are no examples. Their sequence length is the length at
+    the start of the run, also if training sequences become longer.
 
     There are no examples if the corpus has no development split, if this split is empty, or if
     `settings.evaluation_sequences` is 0.
@@ -50,8 +50,8 @@ def development_examples(tokens: Path, settings: PretrainSettings) -> Examples |
 
 
 def development_tokens_per_byte(tokens: Path, objective: Objective) -> float | None:
-    """Return the number of predictable development tokens, divided by the number of bytes of the text that these tokens
-    represent.
+    """Return the number of development tokens that the objective can predict, divided by the number of bytes of the
+    text that these tokens represent.
 
     Return None if there is no development split, and for an objective whose bits per byte are undefined.
     """
@@ -69,7 +69,7 @@ class JudgesItself(Protocol):
     def development(
         self, examples: Any, sequences: int, share: int, topology: Topology, tokenizer: "Callable[[], Tokenizer] | None"
     ) -> "DevelopmentSet":
-        """Return the object that computes the development scores (see `development_of`)."""
+        """Return the object that computes the development scores; `development_of` describes the arguments."""
         ...
 
 
@@ -103,7 +103,8 @@ class DevelopmentSet:
     ) -> None:
         """Choose `sequences` of the examples, or all examples if there are fewer; there must be at least one example.
 
-        `terms` computes the objective's terms from the model's output and its batch.
+        `terms` is a function that computes the sums of held-out losses from the model's output for a batch, and the
+        batch.
         """
         self._terms = terms
         chosen = np.sort(epoch_permutation(EVALUATION_SEED, 0, len(examples))[:sequences])
@@ -120,8 +121,8 @@ class DevelopmentSet:
         this method.
 
         The scores are the mean negative log-likelihood (nats) per predicted token, and the perplexity. For masked
-        diffusion, the upper bound per maskable token replaces the mean per predicted token. For an objective with
-        sentence pairs, the share of pairs whose label is predicted correctly is a third score.
+        diffusion, the first score is an upper bound of the negative log-likelihood, in nats per maskable token. For an
+        objective with sentence pairs, the share of pairs whose label is predicted correctly is a third score.
         """
         parts = [self._values(engine, batch) for batch in self.batches]
         pairs = sum(len(batch["pair_labels"]) for batch in self.batches if "pair_labels" in batch)
@@ -136,8 +137,9 @@ class DevelopmentSet:
         return columns | ({"development_pair_accuracy": correct / judged} if judged else {})
 
     def _values(self, engine: "Engine", batch: dict[str, Tensor]) -> Tensor:
-        """Return three sums of a batch, fp64 [3]: the summed loss, its divisor, and the number of sentence pairs whose
-        label is predicted correctly."""
+        """Return three sums of a batch, fp64 [3]: the summed loss, the number of tokens over which the loss is
+        averaged, and the number of sentence pairs whose label is predicted correctly.
+        """
         there = engine.on_device(batch)
         output = engine.evaluate(there)
         loss_sum, rightly, counted = self._terms(output, there)

@@ -1,5 +1,5 @@
-"""Development scores for objectives with several loss terms: the columns of the training metrics, measured on
-development text.
+"""Development scores for objectives with several loss terms: the objective's columns of the training metrics are also
+computed on development text.
 """
 
 import math
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class DevelopmentColumns(DevelopmentSet):
-    """A fixed set of development sequences, scored by all metric columns of an objective."""
+    """A fixed set of development sequences, on which all columns of an objective's training metrics are measured."""
 
     def __init__(
         self, objective: Objective, examples: Examples, sequences: int, micro_batch_size: int, topology: Topology

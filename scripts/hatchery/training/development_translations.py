@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class TranslatedSet(DevelopmentSet):
-    """Development sentence pairs that a translation run scores. The source sentences are also translated, up to a given
-    number. The sentence pairs are divided among the processes.
+    """Development sentence pairs that a translation run scores. Up to a given number of source sentences are also
+    translated. The sentence pairs are divided among the processes.
 
     Sources with more tokens than the sequence length are truncated. A reference translation is decoded from the tokens
-    of the target, because a run reads its text only as tokens. So the reference lacks characters outside the
+    of the target, because the run has no access to the original text. So the reference lacks characters outside the
     tokenizer's vocabulary. In contrast, the references of test sets are original text.
     """
 

@@ -46,7 +46,8 @@ class Teachers:
     def probabilities(self, batch: Mapping[str, Tensor], labelled: Tensor, temperature: float, width: int) -> Tensor:
         """Return the mean of the teachers' probabilities at the positions `labelled` int64 [M]: fp32 [M, width].
 
-        The softmax of a teacher omits vocabulary entries from `width` on.
+        `width` is the number of logits of the student. Vocabulary entries beyond the student's logits are left out of
+        each teacher's softmax. Entries that no teacher has get probability 0.
         """
         logits = []
         for model in self._models:
@@ -64,9 +65,9 @@ class Teachers:
 
 
 class DistilledObjective(Objective):
-    """An objective for the training loop, whose loss is the loss of distillation. The wrapped objective makes the
-    examples, counts the targets and computes the shapes of forward passes. Development text is scored by the wrapped
-    objective itself.
+    """An objective that adds distillation to the loss of another objective, the wrapped objective. The wrapped
+    objective makes the examples, counts the targets and computes the shapes of forward passes. Development scores are
+    those of the wrapped objective, without distillation.
     """
 
     def __init__(self, objective: Objective, teachers: Teachers, distillation: DistillationSettings) -> None:
@@ -77,7 +78,9 @@ class DistilledObjective(Objective):
         )
 
     def terms(self, output: LanguageModelOutput, batch: Mapping[str, Tensor]) -> tuple[Term, ...]:
-        """Return the terms of the wrapped objective, each with the sum to minimise and the summed divergence (nats)."""
+        """Return the loss terms of the wrapped objective. To each term, distillation adds the sum that training
+        minimises, and the summed divergence from the teachers (nats), which is only reported.
+        """
         weight, temperature = self.distillation.weight, self.distillation.temperature
         expected = self.teachers.probabilities(batch, output.positions, temperature, output.logits.shape[-1])
         predicted = torch.log_softmax(output.logits / temperature, dim=-1)
@@ -95,11 +98,13 @@ class DistilledObjective(Objective):
         return self.objective.examples(shards, sequence_length)
 
     def target_counts(self, shards: TokenShards) -> np.ndarray:
-        """Return the number of targets of each token id, counted by the wrapped objective: int64 [V]."""
+        """Return the number of targets of each token id, counted by the wrapped objective: int64 [vocabulary size]."""
         return self.objective.target_counts(shards)
 
     def pass_shape(self, part: dict[str, Tensor], labelled_per_sequence: float) -> PassShape:
-        """Return the shape of a micro-batch's forward pass, computed by the wrapped objective."""
+        """Return the sizes of a micro-batch's forward pass, from which its FLOPs are computed; the wrapped objective
+        computes these sizes.
+        """
         return self.objective.pass_shape(part, labelled_per_sequence)
 
 

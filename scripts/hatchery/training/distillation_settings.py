@@ -12,7 +12,9 @@ from hatchery.training.start_settings import ModelChoice
 
 @dataclass(frozen=True)
 class DistillationSettings(Settings):
-    """Settings of distillation: weight and temperature. The teachers' manifests are inputs of the stage."""
+    """Settings of distillation: weight and temperature. The manifests of the teachers are not settings, but inputs of
+    the stage `pretrain`.
+    """
 
     weight: Share = 0.5
     """Weight of the divergence from the teachers in the loss. The weight of the label loss is 1 minus this number. 0

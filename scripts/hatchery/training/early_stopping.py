@@ -80,7 +80,9 @@ class EarlyStopping(Watcher):
         )
 
     def measures(self, last_step: int, steps: int) -> dict[str, object]:
-        """Return the manifest's entries for early stopping; the run ended after step `last_step` of `steps`."""
+        """Return the entries about early stopping for the run's manifest. The run ended after step `last_step`; `steps`
+        is the number of steps in its settings.
+        """
         exported = self.best_step if self.settings.export == "best" and self.best_step else last_step
         return {
             "stopped_early": last_step < steps,
@@ -94,8 +96,9 @@ class EarlyStopping(Watcher):
         return {f"{BEST}{name}": tensor for name, tensor in self._weights.items()}
 
     def load(self, tensors: Mapping[str, Tensor], rows: Sequence[Mapping[str, float]]) -> None:
-        """Restore the state from a checkpoint: replay the scores in `rows`, and load the best weights from
-        `tensors`."""
+        """Restore the state of an interrupted run: the scores from `rows`, the metrics of earlier steps, and the best
+        weights from the checkpoint's `tensors`.
+        """
         for row in rows:
             if row["step"] and self.criterion.column in row:
                 self.note(int(row["step"]), row)

@@ -3,8 +3,8 @@
 ZeRO stages 1 to 3 and DeepSpeed's bf16 optimiser join parameters in flat buffers, in which LAMB's norm per tensor
 cannot be computed. Therefore LAMB runs only at stage 0. AdamW updates each element of a parameter independently, so it
 supports all stages (`hatchery.training.zero`). Gradients are summed over micro-batches and processes, not averaged,
-because the training loop has already divided the loss. Only in fp16 does the engine wait for a GPU, because the loss
-scale depends on the gradients.
+because the training loop has already divided the loss. The engine waits for a GPU only in fp16, because the loss scale
+depends on the gradients.
 """
 
 from collections.abc import Iterator, Mapping
@@ -225,8 +225,9 @@ class Engine:
             attention.attend_at_once = None
 
     def on_device(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return a batch on the model's device. For a GPU, the indices of labelled positions are added as `labelled`. A
-        batch that already contains `labelled`, and every batch of a model on the CPU, is returned unchanged.
+        """Return a batch on the model's device. For a GPU, the tensor `labelled` with the indices of labelled positions
+        is added to the batch. A batch that already contains `labelled`, and every batch of a model on the CPU, is
+        returned unchanged.
         """
         if self.device.type == "cpu" or "labelled" in batch:
             return batch

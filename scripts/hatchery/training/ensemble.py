@@ -47,8 +47,8 @@ def is_ensemble(trained: Manifest) -> bool:
 
 def save_members(run: StageRun, folder: Path, members: Sequence[Path]) -> None:
     """Copy all members except the first into `folder`, and set the run's manifest entries: the number of members, and
-    the sums of their parameters, words and training seconds. A sum of words or seconds is omitted if it is unknown for
-    a member.
+    the sums of their parameters, words and training seconds. If the number of words or seconds of a member is unknown,
+    this sum is omitted.
     """
     made = [read_manifest(path) for path in members]
     parameters = 0
@@ -67,8 +67,9 @@ def save_members(run: StageRun, folder: Path, members: Sequence[Path]) -> None:
 
 
 def _facts(member: Manifest, name: str) -> float | None:
-    """Return the entry `name` of a member's manifest, or None; "words" includes the words of the member's initial
-    models."""
+    """Return the value called `name` that the training of a member recorded; None if there is no such value. The value
+    "words" is the number of words seen by the member and by the models from which it was initialised.
+    """
     if name == "words":
         return words_seen(member.measures)
     facts: Mapping[str, float] = {**volatile_facts(member.path), **member.measures}

@@ -20,15 +20,18 @@ class Examples(Protocol):
         ...
 
     def places(self) -> np.ndarray:
-        """Return for each sequence the index of its first token among the split's tokens: int64 [len]."""
+        """Return for each sequence the index of its first token among all tokens of the split (for example the training
+        split): int64 [number of sequences].
+        """
         ...
 
     def batch(self, seed: int, epoch: int, indices: np.ndarray, mask_rate: float | None = None) -> dict[str, Tensor]:
-        """Return a batch: `input_ids` and `labels` [B, T], and other tensors of the objective.
+        """Return a batch: `input_ids` and `labels`, both [batch size, sequence length], and other tensors of the
+        objective.
 
-        B is len(indices), or twice this number for preference pairs. T is at most the sequence length; in translation,
-        `labels` have another T. Padding is on the right. `mask_rate` is the share of masked tokens if this share
-        changes during training; None uses the share in the settings.
+        The batch size is len(indices), or twice this number for preference pairs. Batches may be shorter than the
+        sequence length, and in translation, `labels` have their own length. Padding is on the right. `mask_rate` is the
+        share of masked tokens if this share changes during training; None uses the share in the settings.
         """
         ...
 
@@ -48,7 +51,10 @@ class Examples(Protocol):
         ...
 
     def counted(self, batch: dict[str, Tensor]) -> tuple[int, ...]:
-        """Return the divisors of a batch's loss terms: the number of labels, then the objective's other counts."""
+        """Return the divisors of a batch's loss terms, by which each loss sum becomes a mean. The first divisor is the
+        number of labels or, in masked diffusion, of maskable tokens. An objective with further loss terms returns a
+        count for each of them.
+        """
         ...
 
     def n_tokens(self, batch: dict[str, Tensor]) -> int:

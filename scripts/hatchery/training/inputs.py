@@ -32,7 +32,7 @@ class Inputs:
 
     @property
     def by_name(self) -> dict[str, Path]:
-        """Return the manifests by input name, as in the exported model's manifest."""
+        """Return the manifests by name of the input. These names are also used in the exported model's manifest."""
         named = {"tokens": self.tokens, "tokenizer": self.tokenizer}
         more = {
             "initial_model": self.initial,

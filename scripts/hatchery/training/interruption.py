@@ -72,9 +72,9 @@ class Deadline:
         is neither limit.
 
         The end of the Slurm job is SLURM_JOB_END_TIME (seconds since 1970). Without this variable, the end is the
-        current time plus `time_left(job id)`. Later changes of Slurm's time limit have no effect. Before the end of the
-        Slurm job, the grace time is at most `LARGEST_GRACE` times the job's remaining time. Raises ConfigError for an
-        invalid value.
+        current time plus `time_left(job id)`. Later changes of Slurm's time limit have no effect. `grace_seconds` is
+        the time reserved for stopping before the limit. Before the end of a Slurm job, the reserved time is at most the
+        job's remaining time multiplied by `LARGEST_GRACE`. Raises ConfigError for an invalid value.
         """
         remaining: list[tuple[float, float]] = []
         if time_limit_minutes is not None:
@@ -165,9 +165,9 @@ class StopRequest:
     ) -> None:
         """Without `deadline`, there is no time limit.
 
-        `steps_until_heeded` is the maximum number of steps until the training loop acts on a request. It exceeds 1 if
-        several processes exchange requests only at intervals. `is_claimed` returns whether another attempt requests the
-        run folder.
+        `steps_until_heeded` is the maximum number of steps between a request and the stop of the training loop. It
+        exceeds 1 if several processes tell each other about requests only at intervals. `is_claimed` returns whether
+        another attempt of the same job needs the run folder.
         """
         self.signal_name: str | None = None
         self._former_handlers: dict[signal.Signals, Any] = {}

@@ -97,8 +97,8 @@ class Lamb(PlainOptimizer):
 def add_weight_decay(
     updates: tuple[Tensor, ...] | list[Tensor], parameters: list[Tensor], group: Mapping[str, Any]
 ) -> bool:
-    """Add weight decay to the `updates` of a parameter group, before they are multiplied by the learning rate. Return
-    False if the group's weight decay is 0.
+    """Add weight decay to `updates`, the updates of a parameter group before they are multiplied by the learning rate.
+    Return False if the group's weight decay is 0.
 
     If `peak_rate` is set, the decay is multiplied by the current learning rate divided by `peak_rate`. If `cautious` is
     true, only the elements that the update moves towards zero are decayed (Chen et al. 2025, arXiv:2510.12402).

@@ -26,8 +26,9 @@ def learning_rate_factor(schedule: ScheduleSettings, step: int, steps: int) -> f
 
     After the warm-up, `cosine` and `linear` fall to `final_fraction`, and `constant` stays at the peak.
     `linear_as_published` is the product of the warm-up and a decay over all steps; it ends near 0 for any
-    `final_fraction`. `inverse_square_root` ends at the square root of (warm-up steps / all steps). With a cooldown,
-    every schedule ends with a linear fall from `final_fraction` to 0 (docs/papers/gpt-bert.md, "Training").
+    `final_fraction`. `inverse_square_root` ends at the square root of (warm-up steps / all steps). If
+    `cooldown_fraction` is above 0, the last steps of every schedule have another learning rate, which falls linearly
+    from `final_fraction` to 0 (docs/papers/gpt-bert.md, "Training").
     """
     cooldown = math.floor(schedule.cooldown_fraction * steps)
     if cooldown and step >= steps - cooldown:
@@ -53,8 +54,9 @@ def learning_rate_factor(schedule: ScheduleSettings, step: int, steps: int) -> f
 
 
 def warmup_steps(schedule: ScheduleSettings, steps: int) -> int:
-    """Return the number of warm-up steps: `warmup_steps` if set, or else `int(warmup_fraction * steps)`, limited by
-    `warmup_steps_limit`."""
+    """Return the number of warm-up steps: `warmup_steps` if this key is set, or else `int(warmup_fraction * steps)`,
+    but at most `warmup_steps_limit`. The limit does not apply to `warmup_steps`.
+    """
     if schedule.warmup_steps is not ABSENT:
         return schedule.warmup_steps
     warmup = int(schedule.warmup_fraction * steps)

@@ -37,9 +37,9 @@ def train(
 ) -> None:
     """Train from the position of `record` to the last step of the loader's plan, or until a watcher ends the run.
 
-    `request` asks to stop, by default after SIGTERM, SIGUSR1 or Ctrl-C. After such a request, saves a checkpoint and
-    raises TrainingInterrupted. Raises TrainingError if the loss has diverged, if a loss, gradient norm or score is not
-    finite, or if a batch has no labels.
+    `request` asks to stop, by default after SIGTERM, SIGUSR1 or Ctrl-C. After such a request, this function saves a
+    checkpoint and raises TrainingInterrupted. It raises TrainingError if the loss has diverged, if a loss, gradient
+    norm or score is not finite, or if a batch has no labels.
     """
     batches = loader.batches
     plan, seed, average = batches.plan, batches.seed, batches.plan.settings.loss_average
@@ -132,10 +132,12 @@ loss of the step."""
 
 
 def divisors(batch: StepBatch, average: LossAverage, topology: Topology, device: torch.device) -> Divisors:
-    """Return this process's divisors for a step, one for each loss term, without waiting for the device.
+    """Return this process's divisors of the loss sums in a step, one for each loss term, without waiting for the
+    device.
 
-    If `average` is "tokens", the divisors are the counts of the global batch. If `average` is "processes", the divisors
-    are the counts of this process's sequences, multiplied by the number of processes.
+    If `average` is "tokens", each divisor is the loss term's count (see `Examples.counted`), such as its number of
+    labels, in the global batch. If `average` is "processes", it is the count in this process's sequences, multiplied by
+    the number of processes.
     """
     size = topology.world_size
     if average == "processes":
@@ -149,7 +151,9 @@ def divisors(batch: StepBatch, average: LossAverage, topology: Topology, device:
 
 
 def loss_of(terms: Sequence[Term], divisor: Divisors) -> Tensor:
-    """Return a micro-batch's contribution to the step's loss."""
+    """Return a micro-batch's part of the step's loss: the weighted sum of its loss terms, each divided by the term's
+    element of `divisor`.
+    """
     sums = [term.minimised for term in terms]
     parts = [
         loss_sum / own if term.weight == 1 else term.weight * loss_sum / own
@@ -162,15 +166,16 @@ def loss_of(terms: Sequence[Term], divisor: Divisors) -> Tensor:
 
 
 def sums_of(terms: Sequence[Term]) -> Tensor:
-    """Return the sums of all terms over a micro-batch as one fp64 vector: for each term, first the loss sum, then
-    `Term.sums`."""
+    """Return the sums of all loss terms over a micro-batch as one fp64 vector: for each loss term, first the summed
+    loss, then the sums of other measures in `Term.sums`.
+    """
     parts = [part.detach() for term in terms for part in (term.loss_sum, *term.sums)]
     return torch.stack([part.double() for part in parts])
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The measures of one step over the global batch, equal in all processes."""
+    """Losses, counts and gradient norm of one step over the global batch, equal in all processes."""
 
     # Number of the step, from 0.
     step: int
@@ -194,7 +199,9 @@ class Measured:
 
     @property
     def total_loss(self) -> float:
-        """Sum of the losses of all terms, without weights, penalties and divergences from teachers."""
+        """Sum of the mean losses of all loss terms. The terms have equal weights; penalties and divergences from
+        teachers are left out.
+        """
         return sum(next(iter(term.values())) for term in self.terms)
 
 
@@ -209,16 +216,18 @@ class _Pending:
 
 
 class StepMeasures:
-    """The measures of those steps whose values have not been read from the device."""
+    """Losses, counts and gradient norms of those steps whose values have not been read from the device."""
 
     def __init__(self, average: LossAverage, topology: Topology, device: torch.device, columns: Columns) -> None:
-        """`columns` are the objective's columns; a batch may have fewer loss terms than `columns` has entries."""
+        """`columns` are the columns that the objective adds to the training metrics, by loss term; a batch may have
+        fewer loss terms than `columns` has entries.
+        """
         self.average, self.topology, self.device, self.columns = average, topology, device, columns
         self._pending: list[_Pending] = []
 
     def add(self, step: int, batch: StepBatch, sums: Tensor, update: Update, stop: bool) -> None:
-        """Store this process's measures of step number `step` (from 0); `sums` are the sums over all micro-batches of
-        this process.
+        """Store this process's values of step number `step` (from 0). `sums` are the sums of all loss terms (see
+        `sums_of`) over all micro-batches of this process.
         """
         counts = [*map(float, batch.counted), float(batch.tokens), float(batch.words), float(stop)]
         if self.average == "processes":
@@ -229,8 +238,8 @@ class StepMeasures:
         self._pending.append(_Pending(step, sums, counts, update))
 
     def read(self) -> list[Measured]:
-        """Return the measures of all steps since the last call; every process must call this method after the same
-        step.
+        """Return losses, counts and gradient norm of all steps since the last call; every process must call this method
+        after the same step.
 
         Waits for the device. Raises TrainingError for a step without any labelled token.
         """
@@ -268,7 +277,7 @@ class StepMeasures:
 
 
 def accumulate_gradients(engine: Engine, batch: StepBatch, average: LossAverage, objective: Objective) -> Tensor:
-    """Run the forward and backward passes of all micro-batches; return the sums of their terms (see `sums_of`)."""
+    """Run the forward and backward passes of all micro-batches; return the sums of their loss terms (see `sums_of`)."""
     divisor = divisors(batch, average, engine.topology, engine.device)
     sums: Tensor | None = None
     for micro_batch in batch.micro_batches:

@@ -97,10 +97,10 @@ def _losses(examples: "PaddedExamples", folder: Path) -> np.ndarray:
 
 @dataclass(frozen=True)
 class WordValues:
-    """Difficulty by the mean value of a sequence's words in a user's table, such as the age of acquisition of the
+    """Difficulty by the mean value of a sequence's words in a user's word list, such as the age of acquisition of the
     words.
 
-    Words that are not in the table do not count. A sequence without any word of the table gets the mean of the
+    Words that are not in the list do not count. A sequence without any word of the list gets the mean of the
     difficulties of all other sequences.
     """
 
@@ -110,8 +110,9 @@ class WordValues:
     value_column: str
 
     def __call__(self, examples: "PaddedExamples") -> np.ndarray:
-        """Return the mean value of every sequence: float64 [len(examples)]. Raises ConfigError like `read_values`, and
-        if no word of the text is in the table."""
+        """Return the mean value of the words in every sequence: float64 [len(examples)]. Raises ConfigError like
+        `read_values`, and if no word of the text is in the word list.
+        """
         return _word_means(examples, self)
 
 
@@ -140,10 +141,10 @@ def words_of(text: str) -> list[str]:
 
 
 def read_values(of: WordValues) -> dict[str, float]:
-    """Return the table's values by lower-case word.
+    """Return the values of the word list that `of` names, by lower-case word.
 
     Rows whose value is not a finite number are left out; for a repeated word, the first row with a number counts.
-    Raises ConfigError for a missing column, and for a table in which no row has a number.
+    Raises ConfigError for a missing column, and for a list in which no row has a number.
     """
     source = open_source(of.source)
     name = source.one_name("*.csv", "*.tsv")

@@ -25,7 +25,9 @@ def step_name(step: int) -> str:
 
 
 def mark_name(words: int) -> str:
-    """Return the name of a word milestone, as in the BabyLM challenge: `chck_1M`, `chck_1000M`."""
+    """Return the name of the checkpoint that a run saves after it has read `words` words, as in the BabyLM challenge:
+    `chck_1M`, `chck_1000M`.
+    """
     for unit, size in (("M", 1_000_000), ("K", 1_000)):
         if words % size == 0:
             return f"chck_{words // size}{unit}"

@@ -43,7 +43,9 @@ class Muon(Lamb):
             self._update_matrices(same, group)
 
     def _update_matrices(self, parameters: list[Tensor], group: dict[str, Any]) -> None:
-        """Update matrices of equal shape together."""
+        """Apply the optimiser's step to weight matrices, which must have equal shapes. The matrices are stacked and
+        orthogonalised together.
+        """
         gradients: list[Tensor] = [parameter.grad for parameter in parameters]  # type: ignore[misc]
         momenta = [self._momentum_of(parameter) for parameter in parameters]
         torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])

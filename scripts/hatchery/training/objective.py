@@ -1,9 +1,10 @@
 """The interface between the training engine and the objectives.
 
-An objective is a module of `objectives/` with two classes. Planning also loads the settings class (`ObjectiveKeys`) and
-must be fast, so slow imports are inside the methods. The `Objective` makes examples and batches from encoded text, and
-computes the terms of a batch's loss. The defaults of the base classes suit monolingual text. An objective may also
-define its data order (`data_order.OrdersItself`) and its development scores (`development.JudgesItself`).
+An objective is a module of `objectives/` with two classes: `ObjectiveKeys`, its settings, and `Objective`. Planning
+also loads the settings class and must be fast, so slow imports are inside the methods. The `Objective` makes examples
+and batches from encoded text, and computes the terms of a batch's loss. The defaults of the base classes suit
+monolingual text. An objective may also define its data order (`data_order.OrdersItself`) and its development scores
+(`development.JudgesItself`).
 """
 
 from abc import ABC, abstractmethod
@@ -52,7 +53,9 @@ class ObjectiveKeys(Settings):
 
     @property
     def asked_as(self) -> str:
-        """Task of the held-out predictions; held-out scores of models with the same task are comparable."""
+        """Name of the task by which this objective predicts held-out text, such as `masked`. Held-out scores are
+        comparable only between models with the same task.
+        """
         return self.task
 
     @property
@@ -73,20 +76,22 @@ class ObjectiveKeys(Settings):
     def sequences_of_kinds(self, batch_size: int) -> tuple[int, ...]:
         """Return the number of sequences of each kind (masked, causal) in a batch; most objectives have one kind.
 
-        Each kind has its own position in the text: its sequences read the text independently of the other kinds.
+        The kinds read the text independently: each kind has its own position in the text.
         """
         return (batch_size,)
 
     @property
     def learned(self) -> tuple[ModelKind, ...]:
-        """Uses (such as masked and causal) for which the model was trained, selected from `kinds`; the first use is the
-        default.
+        """Uses of a model (masked prediction, causal prediction or translation) for which this objective trains the
+        model. A finished model has the first use by default.
         """
         return self.kinds
 
     @property
     def predicts_text_alone(self) -> bool:
-        """True if all text is predicted and every label represents text; bits per byte are defined only then."""
+        """True if bits per byte are defined. For this, all text must be predicted, and every label must represent text;
+        padding, for example, does not.
+        """
         return "translation" not in self.kinds
 
     @property
@@ -100,8 +105,8 @@ class ObjectiveKeys(Settings):
 
     @property
     def texts_of_sequence(self) -> int:
-        """Number of texts of up to `sequence_length` tokens in a sequence: 2 for a source sentence and its translation,
-        2 for a preference pair, and 1 for all other objectives.
+        """Number of texts in a sequence, each with up to `sequence_length` tokens: 2 for a source sentence and its
+        translation, 2 for a preference pair, and 1 for all other objectives.
         """
         return 1
 
@@ -111,8 +116,8 @@ class ObjectiveKeys(Settings):
         return 1
 
     def early_evaluations_at(self, interval: int) -> tuple[int, ...]:
-        """Return additional steps after which development text is scored. All of them are before step `interval`; step
-        0 is before training.
+        """Return additional steps after which development text is scored; 0 is before training. Regular scoring takes
+        place every `interval` steps, so all additional steps are below `interval`.
         """
         return ()
 
@@ -136,7 +141,9 @@ def _place(objective: ObjectiveKeys) -> str:
 
 
 class Term(NamedTuple):
-    """One term of a micro-batch's loss, for example for tokens or for sentence pairs; all tensors are scalar sums."""
+    """One term of a micro-batch's loss, for example for tokens or for sentence pairs. All tensors are sums over the
+    micro-batch, as scalars.
+    """
 
     loss_sum: "Tensor"
     """Sum of the losses in nats, with gradient."""
@@ -158,7 +165,7 @@ class Term(NamedTuple):
 
 
 class HeldOutTerms(NamedTuple):
-    """Sums over a micro-batch of held-out text; all tensors are scalars."""
+    """Sums over a micro-batch of held-out text, from which development scores are computed; all tensors are scalars."""
 
     loss_sum: "Tensor"
     """Negative log-likelihood of the labels, in nats."""
@@ -214,7 +221,9 @@ class Objective(ABC):
         """
 
     def smallest_batch(self, examples: "Examples", batch_size: int) -> int:
-        """Return the number of sequences in the smallest batch of a run."""
+        """Return the number of sequences in the smallest batch of a run. `batch_size` is the smallest batch size of the
+        step plan.
+        """
         return batch_size
 
     def measures(self, examples: "Examples") -> dict[str, object]:
@@ -223,31 +232,33 @@ class Objective(ABC):
 
     @abstractmethod
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
-        """Return the loss terms of a micro-batch. Each term belongs to one divisor in `Examples.counted`.
+        """Return the loss terms of a micro-batch, in the order of the divisors that `Examples.counted` returns.
 
         `output` is the model's output for `batch`; `output` and `batch` are on the same device.
         """
 
     def label_weights(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> "tuple[Tensor, ...]":
-        """Return for each loss term the weights of the M labels in its loss sum: [M]."""
+        """Return for each loss term a vector with the weight of each label in the term's summed loss."""
         return (output.targets.new_ones(output.targets.shape),)
 
     def held_out_terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> "HeldOutTerms":
-        """Return the sums over a micro-batch of held-out text: the negative log-likelihood of its labels, without
-        penalties."""
+        """Return the summed negative log-likelihood of the labels of a held-out micro-batch, without penalties.
+        Objectives may add other sums.
+        """
         return HeldOutTerms(output.loss_sum)
 
     @abstractmethod
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
-        """Return the number of times that each token id can be a target in a split: int64 [V].
+        """Return the number of times that each token id can be a target in a split: int64 [vocabulary size].
 
         End tokens count if the objective predicts them; start tokens and padding never count
-        (docs/papers/natural-bias.md, "The bias" and "Other objectives"). Raises TrainingError for unsuitable text and
-        for a split without text.
+        (docs/papers/natural-bias.md, "The bias" and "Other objectives"). Raises TrainingError for a split without text,
+        and for text that the objective cannot read.
         """
 
     def for_comparison(self, common: "Objective") -> "Objective":
-        """Return the objective that measures a finished model in a comparison of models.
+        """Return the objective with which a finished model of this objective is scored, when models of several
+        objectives are compared on the same text.
 
         `common` is the objective of the comparison. The returned objective has the masks of `common`, or the nearest
         equivalent.
@@ -255,8 +266,8 @@ class Objective(ABC):
         return common
 
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
-        """Return the shape of the forward pass of the micro-batch `part`, to compute its FLOPs. `labelled_per_sequence`
-        is the mean number of labels per sequence of the step's batch.
+        """Return the sizes of the forward pass of the micro-batch `part`, from which the FLOPs of the pass are
+        computed. `labelled_per_sequence` is the mean number of labels per sequence of the step's batch.
         """
         rows, length = part["input_ids"].shape
         return PassShape(rows, length, labelled_per_sequence * rows, pairs="pair_labels" in part)

@@ -1,4 +1,4 @@
-"""Settings of a training's optimiser. The defaults are those of LTG-BERT, Table 9, and ELC-BERT, Table 4."""
+"""Settings of a run's optimiser. The defaults are those of LTG-BERT, Table 9, and ELC-BERT, Table 4."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -1,9 +1,9 @@
 """Divergences of a run's predictions from the unigram, uniform and empirical distributions during training.
 
 Source: "A Natural Bias for Language Generation Models", Section 4, Figures 11 and 12; docs/papers/natural-bias.md,
-"Divergences". The main measures are KL(omega || p) from a reference distribution omega to the predictions p; KL(p ||
-omega) is also measured. Logarithms are natural, and all labelled positions of a fixed held-out set have equal weights.
-Sums are computed in double precision without a double-precision copy of the logits.
+"Divergences". The paper's measures are KL(omega || p) from a reference distribution omega to the predictions p. The
+reverse divergence KL(p || omega) is also measured. Logarithms are natural, and all labelled positions of a fixed
+held-out set have equal weights. Sums are computed in double precision without a double-precision copy of the logits.
 """
 
 import math
@@ -37,12 +37,13 @@ _LOGITS_AT_A_TIME = 2**20
 
 @torch.no_grad()
 def divergences(logits: Tensor, targets: Tensor, unigram: Tensor) -> Tensor:
-    """Return the sums of `MEASURES` over N positions, followed by N: fp64 [6].
+    """Return five sums over N positions, followed by N: fp64 [6]. The five sums are those of the divergences named in
+    `MEASURES`.
 
-    `logits` have the shape [N, rows], `targets` are int64 [N], and `unigram` (omega) is fp64 [V] with values above 0
-    that sum to 1; V is at most `rows`. Logits from index V on belong to padding entries of the vocabulary. omega and
-    the uniform distribution u are 0 for padding entries, so KL(p || omega) and KL(p || u) would be infinite for the
-    predictions p. Therefore p is restricted to the V token ids in these two divergences.
+    `logits` are [N, padded vocabulary size], `targets` are int64 [N], and `unigram` (omega) is fp64 [V] with values
+    above 0 that sum to 1. Logits from index V on belong to padding entries of the vocabulary. omega and the uniform
+    distribution u are 0 for padding entries, so KL(p || omega) and KL(p || u) would be infinite for the predictions p.
+    Therefore p is restricted to the V token ids in these two divergences.
     """
     n_types, positions = len(unigram), len(logits)
     log_unigram = unigram.log()
@@ -91,7 +92,8 @@ class DivergenceProbe:
 
     @torch.no_grad()
     def score(self, engine: "Engine") -> dict[str, float]:
-        """Return the means of `MEASURES` over the labelled positions of all processes, without dropout.
+        """Return the mean divergences over the labelled positions of all processes, without dropout, by the names in
+        `MEASURES`.
 
         Every process must call this method. Raises TrainingError if no position is labelled, and for a mean that is not
         finite.

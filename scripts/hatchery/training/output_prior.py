@@ -45,13 +45,13 @@ def prepare_output_(
     count_corpus: Callable[[TokenShards], np.ndarray] = maskable_tokens,
 ) -> dict[str, float]:
     """Set the initial bias and matrix of the output layer of `model`, which is on the CPU; return the manifest's
-    entries.
+    entries about the output layer.
 
-    `make_examples` returns the training examples of the first sequence length. `count_corpus` counts the possible
-    targets of `shards`, the training split. If `show` is true, progress is shown. If `settings.kind` is not "unigram"
-    and `settings.report` is not set, `make_examples` is not called, and the returned mapping is empty. Raises
-    ModelError if the settings do not fit the model (tied matrix, no bias), and TrainingError if there is no target to
-    count.
+    `make_examples` returns the training examples, with sequences of the length at the start of the run. `count_corpus`
+    returns, for each token id, the number of tokens of `shards`, the training split, that can be targets. If `show` is
+    true, progress is shown. If `settings.kind` is not "unigram" and the key `report` of the settings is false,
+    `make_examples` is not called, and the returned mapping is empty. Raises ModelError if the settings do not fit the
+    model (tied matrix, no bias), and TrainingError if there is no target to count.
     """
     head = model.head
     # Check before the counting of labels, which may take a minute, so that an error is raised at once.
@@ -83,17 +83,22 @@ def target_counts(
     show: bool = True,
     count_corpus: Callable[[TokenShards], np.ndarray] = maskable_tokens,
 ) -> np.ndarray:
-    """Return the label counts from the source `settings.counts`: int64 [V]. For the arguments see `prepare_output_`."""
+    """Return the number of times that each token id is a label: int64 [vocabulary size]. If `settings.counts` is
+    "labels", the labels of the run's examples are counted; otherwise, `count_corpus` is called. For the arguments see
+    `prepare_output_`.
+    """
     if settings.counts != "labels":
         return count_corpus(shards)
     return label_counts(make_examples(), seed, shards.vocabulary_size, settings.counted_examples, show)
 
 
 def larger_corpus_counts(counts: Path, tokenizer: Path, special: SpecialTokens) -> np.ndarray:
-    """Return the counts of the training tokens of another corpus, with an end token for each sentence: int64 [V].
+    """Return the number of times that each token id is a target in the training text of another, larger corpus: int64
+    [vocabulary size]. Every sentence has one end token as a target.
 
-    As in `next_token_counts`, unknown tokens count, but start tokens do not count. All paths are manifests. Raises
-    ConfigError for token shards of another tokenizer than the run's tokenizer, and for a corpus without training text.
+    Unknown tokens count, but start tokens do not count. `counts` is the manifest of the larger corpus's token shards,
+    and `tokenizer` is a manifest, too. Raises ConfigError for token shards of another tokenizer than the run's
+    tokenizer, and for a corpus without training text.
     """
     tokens = read_manifest(counts)
     if tokens.inputs.get("tokenizer") != read_manifest(tokenizer).digest:

@@ -1,12 +1,13 @@
 """Train a user's own PyTorch module in the training loop of Hatchery's models.
 
-The interface is one method: `forward(input_ids, attention_mask)` returns logits [B, T, V]. `input_ids` is int64 [B, T].
-`attention_mask` is bool [B, T, T]; entry [b, i, j] is True if token i may attend to token j. The objective determines
-the mask; every position, including padding, may attend to itself. V is at least the size of the vocabulary.
+The interface is one method: `forward(input_ids, attention_mask)` returns logits [B, T, V]; B is the batch size, T the
+sequence length, and V at least the size of the vocabulary. `input_ids` is int64 [B, T]. `attention_mask` is bool [B, T,
+T]; entry [b, i, j] is True if token i may attend to token j. The objective determines the mask; every position,
+including padding, may attend to itself.
 
 Two other attributes are optional. `longest_input` is the maximum number of tokens in an input, for a module with
-learned positions. `hidden_states(input_ids, attention_mask)` returns states [B, T, D], or a list of such tensors from
-the embedding to the last layer; fine-tuning and probing need this method.
+learned positions. `hidden_states(input_ids, attention_mask)` returns states [B, T, D] of D dimensions, or a list of
+such tensors from the embedding to the last layer; fine-tuning and probing need this method.
 """
 
 import hashlib
@@ -165,8 +166,8 @@ def described(make: MakeModule | nn.Module) -> dict[str, object]:
     """Return a description of a user's module for the run's settings: its class, and a digest of its tensors' names and
     shapes. If `make` is a function, return only the function's name.
 
-    The description excludes the values of the tensors, so that an interrupted run is found again even if the initial
-    weights differ.
+    The description excludes the values of the tensors. So an interrupted run is continued even if the module now has
+    other initial weights.
     """
     if not isinstance(make, nn.Module):
         return {"module": getattr(make, "__qualname__", type(make).__qualname__)}

@@ -1,8 +1,9 @@
 """Device, CPU threads and process group of one training process.
 
 A single process uses an in-memory store and no network port, so trainings on one machine do not compete for a port.
-Several processes connect at the topology's address. On CPUs, processes communicate by gloo. A process that loses its
-connection reports the lost connection with its rank. A process waits for a dead process at most `COLLECTIVE_TIMEOUT`.
+Several processes connect at the address of the first process, which `Topology` contains. On CPUs, processes communicate
+by gloo. A process that loses its connection reports the lost connection with its rank. A process waits for a dead
+process at most `COLLECTIVE_TIMEOUT`.
 """
 
 import gc
@@ -38,7 +39,7 @@ _ANNOUNCEMENT, _RECEIVED = "hatchery/announcement", "hatchery/received"
 
 
 def select_device(requested: str, topology: Topology) -> torch.device:
-    """Return the device of this process. Raises ConfigError if CUDA is requested and missing.
+    """Return the device of this process. Raises ConfigError if `requested` is "cuda" but torch finds no CUDA device.
 
     If the process sees several GPUs of its node, its local rank selects one of them.
     """
@@ -154,9 +155,10 @@ def process_group(
 ) -> Iterator[None]:
     """Open torch's process group during the `with` block. If `store` is None, a new store is made.
 
-    If `shares_state` is false, the optimiser state is not sharded; a single process on a CPU then gets a group without
-    threads, which sends nothing. Gloo is not used in this case, because it may fail to start its threads and then hang
-    at the end of the process. Raises TrainingError if the processes cannot connect, and if another process ends.
+    Set `shares_state` to False if the optimiser state is not sharded. A single process on a CPU then gets a process
+    group that starts no threads and sends nothing. The library gloo is not used in this case, because it may fail to
+    start its threads and then hang at the end of the process. Raises TrainingError if the processes cannot connect, and
+    if another process ends.
     """
     backend = "gloo" if device.type == "cpu" else "nccl"
     if topology.world_size == 1 and device.type == "cpu" and not shares_state:

@@ -118,11 +118,12 @@ class RunRecord:
             self._progress.note(f"{self.label}: {text}")
 
     def reads_after(self, step: int) -> bool:
-        """Return whether the interval for reading losses ends after `step` finished steps."""
+        """Return whether losses are read from the device after `step` finished steps."""
         return step % self._read_interval == 0
 
     def count(self, batch: StepBatch, engine: Engine, objective: Objective) -> None:
-        """Add the FLOPs and tokens of a submitted step to the sums from which speed is computed.
+        """Add the FLOPs and tokens of a step to the sums from which speed is computed. A GPU may not have finished this
+        step.
 
         The sums over all processes are estimated as this process's FLOPs and tokens times the number of processes,
         because all processes read a similar amount of text.
@@ -140,7 +141,9 @@ class RunRecord:
         return self._speed.paused()
 
     def append(self, row: dict[str, float]) -> None:
-        """Add the metrics row of a finished step; its `step` and `tokens` count from the start of the run."""
+        """Add the metrics of a finished step as a row. The row's values `step` and `tokens` are totals since step 0 of
+        the run.
+        """
         words = None if "words" not in row else int(row["words"])
         position = Position(int(row["step"]), int(row["tokens"]), words)
         finished = position.step - self.position.step
@@ -212,7 +215,9 @@ class RunRecord:
 
 
 def _fields(row: Mapping[str, float], volatile: Mapping[str, float | None]) -> dict[str, str]:
-    """Return the fields of the progress line; empty if no new speed was measured, so that the line changes rarely."""
+    """Return the fields that the progress line shows, as text by name. `row` are the step's metrics, and `volatile` are
+    speed measurements. If `volatile` is empty, no field changes, so the result is empty.
+    """
     if not volatile:
         return {}
     fields = {"loss": f"{row['loss']:.3f}", "tokens/s": f"{volatile['tokens_per_second']:,.0f}"}

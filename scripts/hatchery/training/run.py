@@ -1,6 +1,6 @@
 """One run in one process: build model, batches, progress record and watchers from settings and inputs, and train.
 
-Every process of a run calls `train_run`; only the first process has the lease of the run folder and writes files.
+Every process of a run calls `train_run`; only the first process has the right to write into the run folder.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -86,9 +86,10 @@ def train_run(
 ) -> Trained:
     """Train a run in this process, from its inputs to its last step; only the first process writes into `folder`.
 
-    The processes connect through `store`; `lease` is the first process's right to write into `folder`. Checkpoints of
-    `kept_steps`, the word milestones, are kept in addition to the milestones of the settings. `given` contains the
-    caller's module and watchers. Raises ConfigError, TrainingError, and TrainingInterrupted after saving a checkpoint.
+    The processes connect through `store`; `lease` is the first process's right to write into `folder`. The run keeps
+    the checkpoints of the milestones in the settings, and of the word milestones, whose steps are `kept_steps`. `given`
+    contains the caller's module and watchers. Raises ConfigError, TrainingError, and TrainingInterrupted after saving a
+    checkpoint.
     """
     parts = RunParts(settings, options, inputs, topology, name)
     model, start = parts.model() if given.model is None else (parts.own_model(given.model), {})

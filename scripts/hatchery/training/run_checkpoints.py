@@ -30,7 +30,9 @@ from hatchery.training.topology import Topology, from_first_process
 
 
 class RunCheckpoints:
-    """The checkpoints in the folder of a run; at the end of its `with` block, the first process's writer is closed."""
+    """The checkpoints in the folder of a run. Only the first process writes checkpoints; at the end of the `with`
+    block, it finishes writing.
+    """
 
     def __init__(
         self,

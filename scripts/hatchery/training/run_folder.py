@@ -1,8 +1,9 @@
 """The folder of an unfinished run, which one process owns, and the owner's heartbeat.
 
 Two processes may want to write the same checkpoints: two experiments may contain the same run, or a cluster may restart
-a job while an earlier attempt still runs. The first process holds the lock of the folder. A second process waits. If
-the second process is another attempt of the same job, it requests that the owner stops after its current step.
+a job while an earlier attempt still runs. The process that opens the folder first holds the folder's lock. Another
+process waits. If the waiting process is another attempt of the same job, it requests that the owner stops after its
+current step.
 
 A file lock ends with its process, but other machines may not see the lock (on usual mounts of Lustre and BeeGFS, and on
 NFS without its lock service). The owner therefore also writes a heartbeat, an increasing count. A waiting process
@@ -40,7 +41,7 @@ WANTED = "wanted"
 
 @dataclass(frozen=True)
 class Owner:
-    """A training process, as an owner of a run folder."""
+    """A training process that owns a run folder or wants to own it: process id, machine and Slurm job."""
 
     token: str
     host: str
@@ -54,7 +55,9 @@ class Owner:
 
     @classmethod
     def of_this_process(cls, output: Path | None = None, environment: Mapping[str, str] = os.environ) -> Self:
-        """Return this process as an owner."""
+        """Return the owner that represents this process. `output` is the manifest that the run will write; two
+        processes with the same `output` are attempts of the same job.
+        """
         return cls(
             token=uuid.uuid4().hex,
             host=environment.get("SLURMD_NODENAME") or socket.gethostname(),
@@ -244,8 +247,8 @@ def clear_finished(checkpoints: Path, finished: Container[str]) -> Iterator[Path
 
 
 def _clear(folder: Path) -> Path:
-    """Delete the files that a killed removal of `folder` has left; return the path to which `folder` is renamed for its
-    removal.
+    """Delete the folder that an interrupted removal of `folder` has left; return its path. A removal first renames
+    `folder` to this path and then deletes the files.
     """
     removed = folder.with_name(f".{folder.name}.removed")
     shutil.rmtree(removed, ignore_errors=True)

@@ -79,7 +79,9 @@ class RunParts:
             print(f"{self.name}: {text}", file=sys.stderr, flush=True)
 
     def model(self) -> tuple[LanguageModel, dict[str, float]]:
-        """Return the model with its initial weights, and the manifest's measures of its output layer."""
+        """Return the model with its initial weights, and the manifest's entries about the initial output layer, such as
+        its loss.
+        """
         settings, inputs = self.settings, self.inputs
         if inputs.members:
             return load_language_model(inputs.members[0].parent), {}
@@ -139,8 +141,8 @@ class RunParts:
         kept_steps: Collection[int],
         counts_flops: bool,
     ) -> RunRecord:
-        """Return the progress record of a run in `folder`, at step 0; its method `resume` loads a checkpoint. If
-        `counts_flops` is false, the utilisation of the device (MFU) is not computed.
+        """Return the progress record of a run in `folder`. The record is at step 0 until its method `resume` loads a
+        checkpoint. If `counts_flops` is false, the utilisation of the device (MFU) is not computed.
         """
         settings, options, topology = self.settings, self.options, self.topology
         watch, required = watch_shards(self.inputs.tokens), {*settings.milestones, *kept_steps}

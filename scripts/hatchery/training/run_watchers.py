@@ -80,8 +80,8 @@ def run_watchers(
 def evaluated_steps(settings: PretrainSettings, marks: Collection[int] = ()) -> Callable[[int], bool]:
     """Return a function that returns True for the numbers of the steps after which development text is scored.
 
-    Development text is scored at intervals, after the objective's early steps, after the steps in `marks`, and at the
-    end.
+    Development text is scored at intervals, after the objective's additional early steps (`early_evaluations_at`),
+    after the steps in `marks`, and at the end.
     """
     interval = settings.evaluation_interval_steps
     extra = {*settings.objective.early_evaluations_at(interval), *marks, settings.steps}
@@ -95,8 +95,9 @@ def _is_logged(settings: PretrainSettings, step: int) -> bool:
 def _development_sets(
     settings: PretrainSettings, objective: Objective, options: RuntimeSettings, inputs: Inputs, topology: Topology
 ) -> tuple[DevelopmentSet | None, DevelopmentSet | None]:
-    """Return the development set for the loss, and the development set for the divergences; None for both without
-    development text.
+    """Return two sets of development sequences, both scored during training: one for the development loss, and one for
+    the divergences of the predictions. The second set has at most `PROBED_SEQUENCES` sequences. Both are None if there
+    is no development text.
     """
     examples = development_examples(inputs.tokens, settings)
     if examples is None:

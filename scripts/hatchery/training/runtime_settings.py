@@ -1,4 +1,5 @@
-"""Runtime settings of a pretraining on this machine: device, micro-batches, intervals, sinks.
+"""Runtime settings of a pretraining on this machine: device, micro-batches, intervals, and sinks (TensorBoard and
+similar tools that show metrics).
 
 These settings may change between two attempts of a run, because they change the run's result at most by rounding.
 `micro_batch_size` also changes the random draws of dropout.
@@ -108,8 +109,8 @@ def not_installed(package: str) -> str:
 
 
 def require_zero_stage(key: str, stage: int, training: TrainingSettings) -> None:
-    """Raise ConfigError, naming `key`, for a ZeRO stage that the optimiser, the objective, the weight average or a
-    measurement does not support.
+    """Raise ConfigError, naming `key`, for a ZeRO stage that `training` does not support: because of its optimiser, its
+    objective, its weight average, or a measurement of the output layer.
     """
     if training.steps == 0:
         return

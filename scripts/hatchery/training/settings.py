@@ -89,9 +89,10 @@ class ScheduleSettings(Settings):
 
 @dataclass(frozen=True)
 class LongSequenceSettings(Settings):
-    """Part of the training in which sequences are `factor` times longer, and batches `factor` times smaller, than at
-    the beginning. With `long_sequence`, this part begins at step `floor(from_fraction * steps)`. With an entry of
-    `length_schedule`, it begins with the step that completes the share `from_fraction` of all steps.
+    """Part of the training with longer sequences: they are `factor` times longer, and batches `factor` times smaller,
+    than at the beginning. With `long_sequence`, this part begins at step `floor(from_fraction * steps)`. As an entry of
+    `length_schedule`, it begins with the first step at whose end at least the share `from_fraction` of all steps is
+    finished.
     """
 
     from_fraction: Share
@@ -102,8 +103,8 @@ class LongSequenceSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings(Settings):
-    """Settings that, with model, seed and text, determine the weights. Both an experiment and the stage `pretrain` have
-    these settings.
+    """Settings that determine the weights, together with model, seed and text. Both an experiment and the stage
+    `pretrain` have these settings.
     """
 
     steps: Natural = ABSENT
@@ -219,7 +220,7 @@ class TrainingSettings(Settings):
 
     @property
     def marks(self) -> tuple[int, ...]:
-        """Numbers of words at which word milestones are kept, in ascending order."""
+        """Numbers of words after which a checkpoint is kept as a word milestone, in ascending order."""
         most = self.words_budget
         if most is None or self.steps == 0:
             return ()

@@ -56,7 +56,9 @@ def _resident_bytes() -> int:
 
 
 class Speedometer:
-    """Measures tokens, FLOPs and seconds between two calls of `read`, over all processes; pauses can be excluded."""
+    """Measures tokens, FLOPs and seconds between two calls of `read`, over all processes. The time of pauses can be
+    left out.
+    """
 
     def __init__(
         self,
@@ -77,7 +79,9 @@ class Speedometer:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Exclude the time of the `with` block, for example of an evaluation or a checkpoint."""
+        """Exclude the time of the `with` block, such as the time of an evaluation or checkpoint, from the measured
+        time.
+        """
         started = self._clock()
         try:
             yield
@@ -88,8 +92,9 @@ class Speedometer:
         """Return speed and memory since the last call; empty if no step was counted.
 
         Keys are `tokens_per_second` (without padding), `step_seconds`, `mfu` (0 to 1, None if the peak is unknown),
-        `memory_mib` and `peak_memory_mib` of this process. On a GPU, read a value of the last step before this call:
-        otherwise steps that are still in the device's queue would count as finished.
+        `memory_mib` and `peak_memory_mib` of this process. On a GPU, the caller must first wait for the last step, by
+        copying one of its results to the CPU. Otherwise, steps that are still in the GPU's queue would count as
+        finished.
         """
         if not self._steps:
             return {}
@@ -135,8 +140,8 @@ class KeptMemory:
         self._steps, self._limit = 0, float("inf")
 
     def step_finished(self) -> None:
-        """Count a step. At intervals, return freed memory if the resident memory of the process exceeds `GROWTH` times
-        its value after `FIRST_STEPS` steps.
+        """Count a step. At intervals, return freed memory to the kernel if the resident memory of the process exceeds
+        `GROWTH` times the resident memory after `FIRST_STEPS` steps.
         """
         self._steps += 1
         if self._steps == FIRST_STEPS:

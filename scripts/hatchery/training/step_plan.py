@@ -1,4 +1,4 @@
-"""The plan of a training: sequence length, batch size, position in the data, masking rate and learning rate as
+"""The plan of a training: sequence length, batch size, number of sequences read, masking rate and learning rate as
 functions of the step.
 
 The training loop, the loader, cost estimates and analysis use the same plan. The plan does not depend on the data; the
@@ -56,7 +56,9 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Work:
-    """The amount of computation in a series of steps with one sequence length."""
+    """The amount of computation in a series of steps with one sequence length: the number of sequences and their share
+    of labels.
+    """
 
     sequence_length: int
     # Approximate number of sequences, computed as if all sequences were full.
@@ -149,13 +151,13 @@ class StepPlan:
         return works
 
     def sequences(self, first: int = 0, end: int | None = None) -> float:
-        """Return the approximate number of sequences in the steps from `first` to `end - 1`, as if all sequences were
-        full.
+        """Return the number of sequences in the steps from `first` to `end - 1`. If batches have a maximum number of
+        tokens instead of a number of sequences, the result assumes sequences of the maximum length.
         """
         return plain_sum(work.sequences for work in self.work(first, end))
 
     def tokens(self, first: int = 0, end: int | None = None) -> int:
-        """Return the number of positions, including padding, in the steps from `first` to `end - 1`.
+        """Return the number of token positions, including padding, in the steps from `first` to `end - 1`.
 
         In a translation pair and in a preference pair, the positions of both texts count.
         """
@@ -163,7 +165,9 @@ class StepPlan:
         return round(plain_sum(work.sequences * work.sequence_length for work in self.work(first, end))) * texts
 
     def flops(self, per_sequence: FlopsPerSequence, first: int = 0, end: int | None = None) -> float:
-        """Return the FLOPs of the forward and backward passes of the steps from `first` to `end - 1`."""
+        """Return the FLOPs of the forward and backward passes of the steps from `first` to `end - 1`. `per_sequence`
+        returns the FLOPs of one sequence, given its length and its share of positions with a label.
+        """
         rows, parts = self.settings.objective.rows_of_sequence, self.work(first, end)
         per_row = (per_sequence(part.sequence_length, part.labelled_share) for part in parts)
         return plain_sum(rows * part.sequences * flops for part, flops in zip(parts, per_row, strict=True))
@@ -186,7 +190,9 @@ class StepPlan:
 
 
 def _completing(share: float, steps: int) -> int:
-    """Return the index, from 0, of the step that completes the share `share` of all steps, as GPT-BERT's code does."""
+    """Return the index, from 0, of the first step at whose end at least the share `share` of all `steps` steps is
+    finished. GPT-BERT's code uses the same rule.
+    """
     return bisect_left(range(steps), share, key=lambda step: (step + 1) / steps)
 
 

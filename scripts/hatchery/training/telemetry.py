@@ -175,7 +175,8 @@ class Telemetry:
         """Begin `metrics.jsonl` in `folder` with `metrics_text`, the copy of the metrics in the checkpoint, and append
         to `speed.jsonl`.
 
-        `per_byte` is the number of predictable development tokens per byte of text; None if unknown.
+        `per_byte` is the number of development tokens that the objective can predict, per byte of text; None if
+        unknown.
         """
         self._metrics = MetricsFile(folder / METRICS_FILE, metrics_text)
         self._speed = MetricsFile(folder / SPEED_FILE, text=None)

@@ -49,7 +49,9 @@ class TokenDifficulty(Watcher):
 
     @property
     def preferences(self) -> np.ndarray:
-        """Return each subword's preference in masking, from its difficulty: float64 [V]."""
+        """Return for each subword a positive number: masking prefers subwords with large numbers. The number is a power
+        of the subword's difficulty: float64 [vocabulary size].
+        """
         return self.values**self.settings.power
 
     @torch.no_grad()
@@ -62,23 +64,27 @@ class TokenDifficulty(Watcher):
             row.index_add_(0, targets, values)
 
     def load(self, tensors: Mapping[str, Tensor], rows: Sequence[Mapping[str, float]]) -> None:
-        """Load difficulties and sums from a checkpoint."""
+        """Load from a checkpoint the difficulties, and the sums of losses and counts of predictions since their last
+        update.
+        """
         if VALUES in tensors:
             self.values = tensors[VALUES].numpy().copy()
             self._sums = tensors[SUMS][:, :-1].clone()
             self._steps = int(tensors[SUMS][0, -1])
 
     def begin(self, model: nn.Module) -> None:
-        """Move the sums to the device of the model."""
+        """Move the sums of losses and counts of predictions to the device of the model."""
         device = next(model.parameters()).device
         self._sums, self._step_sums = self._sums.to(device), self._step_sums.to(device)
 
     def prepared(self, batch: StepBatch) -> StepBatch:
-        """Return the batch with new masks, drawn by the current preferences."""
+        """Return the batch with new masks, which prefer subwords that are difficult at present."""
         return hidden_anew(batch, self.preferences)
 
     def after_step(self, step: int, model: nn.Module) -> None:
-        """Sum the step's counts over all processes; after every interval, update the difficulties."""
+        """Add the step's losses and counts of predictions, summed over all processes, to the sums since the last update
+        of the difficulties. At the end of an interval, update the difficulties.
+        """
         self._sums += sum_tensor_over_processes(self._step_sums)
         self._step_sums.zero_()
         self._steps += 1
@@ -96,14 +102,17 @@ class TokenDifficulty(Watcher):
         self._steps = 0
 
     def state(self) -> dict[str, Tensor]:
-        """Return difficulties and sums for a checkpoint; the last column of the sums is the number of steps since the
-        last update."""
+        """Return, for a checkpoint, the difficulties, and the sums of losses and counts of predictions since their last
+        update. The last column of the sums' tensor is the number of steps since this update.
+        """
         steps = torch.full((3, 1), self._steps, device=self._sums.device)
         return {VALUES: torch.from_numpy(self.values.copy()), SUMS: torch.cat([self._sums, steps], dim=1)}
 
 
 def hidden_anew(batch: StepBatch, preferences: np.ndarray) -> StepBatch:
-    """Return the batch with new masks, drawn by `preferences`, float64 [V]."""
+    """Return the batch with new masks. `preferences`, float64 [vocabulary size], are numbers for each token id; masking
+    prefers tokens with large numbers.
+    """
     parts = [_part_hidden_anew(part, preferences) for part in batch.micro_batches]
     labelled = sum(int((part["labels"] != UNLABELLED).sum()) for part in parts)
     return replace(batch, micro_batches=parts, counted=(labelled,))

@@ -1,8 +1,8 @@
 """Train a model on token shards and export it, in one process or several.
 
-The name of the run folder, in `--checkpoints`, is the digest of settings and input manifests. So a killed run finds its
-folder again, and a run with changed settings gets a new folder. The folder is removed after the export, because a later
-run must not resume from the state of a finished run.
+The folder of unfinished runs, `--checkpoints`, contains a folder for each run, whose name is the digest of settings and
+input manifests. So a killed run finds its folder again, and a run with changed settings gets a new folder. The run's
+folder is removed after the export, because a later run must not resume from the state of a finished run.
 """
 
 import copy
@@ -164,7 +164,7 @@ def with_planned_steps(settings: PretrainSettings, spending: Spending | None) ->
 
 
 def checkpoint_steps(spending: Spending | None) -> frozenset[int]:
-    """Return the steps of the budget's word milestones; empty if `spending` is None."""
+    """Return the steps after which the checkpoints of word milestones are saved; empty if `spending` is None."""
     return frozenset() if spending is None else spending.kept_steps
 
 
@@ -240,10 +240,11 @@ def _export(
 
 
 def _export_milestones(trained: Trained, marks: Mapping[str, int], tokenizer: bytes, folder: Path) -> list[int]:
-    """Export the models of the kept steps, each with its tokenizer, into `folder`; return the steps.
+    """Export the models of the milestones from their checkpoints, each with its tokenizer, into `folder`; return the
+    steps of the exported models.
 
-    `marks` maps names of word milestones to steps; all other steps are exported as step_<number>. Two word milestones
-    may have the same step.
+    `marks` maps names of word milestones to steps; all other milestones are exported as step_<number>. Two word
+    milestones may have the same step.
     """
     shutil.rmtree(folder, ignore_errors=True)
     by_step = {step_name(step): step for step in trained.record.checkpoints.milestones if step not in marks.values()}

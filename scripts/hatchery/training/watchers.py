@@ -44,7 +44,7 @@ class Watcher:
         yield
 
     def due(self, step: int) -> bool:
-        """Return whether this watcher measures the model after `step` steps; 0 is before the first step."""
+        """Return whether this watcher measures the model after `step` steps; `step` 0 means before training."""
         return False
 
     def scores(self, step: int, engine: "Engine") -> dict[str, float]:
@@ -83,7 +83,9 @@ class Probe(Watcher):
 
 
 def is_logged(step: int, interval: int) -> bool:
-    """Return whether a curve has a point after `step` steps: 0, 1, 2, 4, 8, ... and every `interval` steps."""
+    """Return whether a learning curve has a point after `step` steps: this is the case after 0, 1, 2, 4, 8, ... steps,
+    and after every multiple of `interval`.
+    """
     return step & (step - 1) == 0 or step % interval == 0
 
 

@@ -44,8 +44,10 @@ class WeightAverage(Watcher):
 
     @torch.no_grad()
     def begin(self, model: nn.Module) -> None:
-        """Move the average of a checkpoint to the model's device. Without such an average, start an exponential average
-        over all steps with a copy of the weights; every other average starts in `after_step`."""
+        """Move the average that was loaded from a checkpoint to the model's device. If no average was loaded, an
+        exponential average over all steps starts here with a copy of the weights. All other averages start in
+        `after_step`.
+        """
         known = self._average
         if not self.settings.averages_every_step and not known:
             return
@@ -86,8 +88,8 @@ class WeightAverage(Watcher):
             self._exchange(model)
 
     def state(self) -> dict[str, Tensor]:
-        """Return the averaged weights by name, and the number of averaged states of the model as the tensor `COUNT`. An
-        exponential average over all steps has no `COUNT`.
+        """Return the averaged weights by name, and the number of steps whose weights were averaged, as the tensor
+        `COUNT`. An exponential average over all steps has no `COUNT`.
         """
         averages = {f"{AVERAGE}{name}": tensor for name, tensor in self._average.items()}
         if self.settings.averages_every_step:

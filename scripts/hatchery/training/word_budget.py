@@ -78,11 +78,11 @@ class ShownWords:
 
 
 def most_words(budget: BudgetSettings, text_words: int, text_bytes: int | None = None) -> int:
-    """Return the maximum number of words that a model may see, for a text of `text_words` words.
+    """Return the maximum number of words that a model may see, for a training text of `text_words` words.
 
-    `text_bytes` is the number of bytes (UTF-8) of the text; None if the bytes were not counted. Raises ConfigError for
-    a text that exceeds the limits of corpus words or bytes, for a limit that cannot be checked, and if the limit of
-    epochs is reached long before the limit of words.
+    `text_bytes` is the number of bytes (UTF-8) of the text; None if the bytes were not counted. Raises ConfigError if
+    the text has more words or bytes than the budget allows for a corpus, or if the budget limits bytes that were not
+    counted. Also raises ConfigError if the maximum number of epochs is reached long before the maximum number of words.
     """
     if budget.corpus_words is not None and text_words > budget.corpus_words:
         raise ConfigError(
@@ -163,12 +163,14 @@ def _seen(
 
 
 def write_spending(folder: Path, spending: Spending) -> None:
-    """Write the steps and word milestones of a run's budget into its run folder."""
+    """Write the number of steps that spend a run's budget, and the steps of its word milestones, into `folder`."""
     write_json(folder / BUDGET_FILE, asdict(spending))
 
 
 def read_spending(folder: Path) -> Spending | None:
-    """Return the steps and word milestones stored in a run folder; None if no budget was stored."""
+    """Return the number of steps and the word milestones that `write_spending` stored in a run folder; None if no
+    budget was stored.
+    """
     path = folder / BUDGET_FILE
     if not path.is_file():
         return None

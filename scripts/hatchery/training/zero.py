@@ -37,7 +37,7 @@ def zero_configuration(stage: int, max_gradient_norm: float | None) -> dict[str,
 
 
 class Shards:
-    """The sharded state of an optimiser. The optimiser must have no state when DeepSpeed wraps the optimiser; `fill`
+    """The sharded state of an optimiser. DeepSpeed must wrap the optimiser before the optimiser has a state; `fill`
     then loads a state.
     """
 
@@ -97,8 +97,9 @@ class Shards:
         return joined.view(shape).cpu() if torch.distributed.get_rank() == 0 else None
 
     def _pieces(self, parameter: Any, key: str) -> Iterator[tuple[Tensor, tuple[int, int]]]:
-        """Yield this process's pieces of the state `key` of a parameter, each with its range in the flattened
-        parameter."""
+        """Yield this process's pieces of a parameter's state tensor called `key`, each with its range in the flattened
+        parameter.
+        """
         if self.stage == 3:
             own, _ = self._zero._get_fp32_opt_state_partition(parameter, False, key)
             start = own.numel() * self._zero._get_param_partition_rank(parameter)

@@ -18,7 +18,7 @@ METRICS = (BLEU, CHRF)
 
 
 class CorpusScore(NamedTuple):
-    """A corpus score in points, with sacreBLEU's signature."""
+    """The score of all translations of a test set together, in points, with sacreBLEU's signature."""
 
     value: float
     signature: str

@@ -113,8 +113,8 @@ def _advance(
     """Extend the unfinished translations of one sentence by one token.
 
     Return (row, token) of each translation that remains unfinished, best first. `rows` are the rows of the sentence's
-    translations in the batch, `best` contains the log-probabilities of their candidate tokens `ids`, and `ends`
-    contains the log-probabilities of the end token.
+    translations in the batch. For each row of the batch, `ids` contains candidate tokens, `best` contains the
+    log-probabilities of these candidates, and `ends` contains the log-probability of the end token.
     """
     length = len(search.prefixes[0]) + 1
     candidates: list[tuple[float, int, int]] = []
@@ -199,9 +199,11 @@ def never_written(tokenizer: "Tokenizer") -> tuple[int, ...]:
 
 
 def batches_by_length(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Return batches of rows with similar lengths, each as a list of row indices.
+    """Group sequences of similar lengths into batches; return each batch as a list of indices in `lengths`, the lengths
+    of the sequences in tokens.
 
-    A batch has at most `budget` tokens, padding included. A row that is longer than `budget` is a batch of its own.
+    A batch has at most `budget` tokens, padding included. A sequence that is longer than `budget` is a batch of its
+    own.
     """
     batches: list[list[int]] = []
     for row in np.argsort(np.asarray(lengths), kind="stable").tolist():

@@ -1,4 +1,5 @@
-"""Sentences that answer the question of an experiment: which models, if any, lead on the averages of the summary.
+"""Sentences that answer the question of an experiment: which models, if any, have the best scores. Scores are averages
+over several tasks, as in the summary.
 
 `Scores.best` decides which models lead, as for the bold numbers of tables.
 """
@@ -20,11 +21,11 @@ even if their number is larger.
 
 
 def answer(scores: Scores, headline: Sequence[Measure]) -> list[str]:
-    """Return sentences about the averages in `headline`.
+    """Return sentences about the best models on each average of scores in `headline`.
 
-    Sentences about leading models require an average with a known direction and comparable scores of at least two
-    models. The last sentence, on models that are not better than a blind guess, considers all averages for which the
-    score of a blind guess is known.
+    Sentences about leading models require an average with a known direction (whether higher is better) and comparable
+    scores of at least two models. The last sentence names models that are not better than a blind guess. This sentence
+    considers all averages for which the score of a blind guess is known.
     """
     leads: dict[tuple[str, ...], list[str]] = {}
     open_measures: list[str] = []
@@ -57,7 +58,9 @@ def answer(scores: Scores, headline: Sequence[Measure]) -> list[str]:
 
 
 def _numbers(scores: Scores, measure: Measure, rows: Mapping[str, SummaryRow], leaders: Sequence[str]) -> str:
-    """Return text with the leaders' means, followed by the names and means of the best of the other models."""
+    """Return text about one average: the scores of the leading models `leaders`, followed by names and scores of the
+    next best models. Each score is a mean over seeds.
+    """
     sign = direction(measure.metric)
     others = sorted((model for model in rows if model not in leaders), key=lambda model: -sign * _mean(rows[model]))
     named = others[: max(1, MOST_NAMED - len(leaders))]
@@ -74,8 +77,9 @@ def _mean(row: SummaryRow) -> float:
 
 
 def _one_seed_decides(scores: Scores, measure: Measure, rows: Mapping[str, SummaryRow]) -> bool:
-    """Return True if some model has only one pretraining seed, and one of two further conditions holds: the noise of a
-    mean is unknown, or a model would lead if every model had several seeds.
+    """Return True if no model can be said to lead, only because a model has a single pretraining seed. This is the case
+    if some model has one seed, and either the noise of a model's mean score is unknown, or `Scores.best` would name a
+    leader if every model had several seeds.
     """
     if all(row.seeds > 1 for row in rows.values()):
         return False
@@ -86,8 +90,8 @@ def _one_seed_decides(scores: Scores, measure: Measure, rows: Mapping[str, Summa
 
 
 def _guessing(scores: Scores, headline: Sequence[Measure]) -> list[str]:
-    """Return a sentence that names the models that are not clearly better than a blind guess in any average for which
-    the score of a blind guess is known.
+    """Return a sentence that names the models that are not clearly better than a blind guess on any average of scores.
+    Averages for which the score of a blind guess is unknown are not considered.
 
     A model is clearly better if its lead over the guess exceeds the standard deviation of its score over runs (0 for a
     single run). If there are no models to name, or more than MOST_NAMED, there is no sentence.
@@ -111,7 +115,9 @@ def _guessing(scores: Scores, headline: Sequence[Measure]) -> list[str]:
 
 
 def _few(measures: Sequence[str]) -> str:
-    """Return the names of averages as a phrase, or the number of averages if there are more than MOST_NAMED."""
+    """Return the names in `measures`, each an average of scores, as a phrase; if there are more than MOST_NAMED names,
+    return their number instead.
+    """
     return listed(measures) if len(measures) <= MOST_NAMED else f"{len(measures)} averages"
 
 

@@ -25,8 +25,9 @@ else:
 
 
 def objective_settings(values: Mapping[str, Any], where: str) -> ObjectiveKeys:
-    """Return the settings of an objective from `values`, which are at the key `where`. Raises ConfigError for invalid
-    values."""
+    """Return the settings of an objective from `values`. Raises ConfigError for invalid values; the message begins with
+    `where`, the key at which `values` are in the configuration.
+    """
     built: ObjectiveKeys = build(ObjectiveSettings, values, where)
     return built
 

@@ -1,5 +1,5 @@
-"""The causal objective: predict each token of a document from the tokens before this token. Except with `segments:
-blocks`, the end of the document is also predicted.
+"""The causal objective: predict each token of a document from the tokens before this token. The end of the document is
+also predicted, except with `segments: blocks`.
 
 Source: "A Natural Bias for Language Generation Models", Figure 1. The paper does not specify which earlier tokens are
 visible.
@@ -80,7 +80,7 @@ class CausalObjective(Objective):
         return NextTokenExamples(pieces, framer, padding, keeps_apart)
 
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
-        """Return the term of the predicted tokens."""
+        """Return one loss term, with the loss of the predicted tokens and the number of correct predictions."""
         return (Term(output.loss_sum, (output.n_correct,)),)
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
@@ -106,7 +106,9 @@ class CausalObjective(Objective):
 
 
 def block_examples(shards: "TokenShards", sequence_length: int, masking: "MaskingRule | None") -> "BlockExamples":
-    """Return the examples of `segments: blocks`; held-out sequences contain no repeated pieces."""
+    """Return the examples of `segments: blocks`. Training sequences are filled with repeated pieces of documents;
+    held-out sequences are not, so they may be shorter.
+    """
     from hatchery.objectives.blocks import BlockExamples
     from hatchery.objectives.special_ids import SpecialIds
     from hatchery.tokenization.documents import TRAINING_SPLIT

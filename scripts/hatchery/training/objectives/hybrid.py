@@ -79,14 +79,16 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
 
     @property
     def asked_as(self) -> str:
-        """Task of the held-out predictions: `causal` if all sequences are causal, because the model was not trained on
-        masked tokens.
+        """Name of the task by which this objective predicts held-out text: `causal` if all sequences are causal,
+        because the model was not trained on masked tokens, or else `hybrid`.
         """
         return "causal" if self.causal_share == 1 else self.task
 
     @property
     def learned(self) -> tuple[ModelKind, ...]:
-        """Uses for which the model was trained: only one use if all sequences are of one kind."""
+        """Uses of a model (masked prediction, causal prediction) for which this objective trains the model: both uses,
+        unless all sequences are masked or all are causal.
+        """
         if not self.one_kind:
             return self.kinds
         return ("causal",) if self.causal_share else ("masked",)
@@ -134,8 +136,8 @@ class HybridObjective(Objective):
     def examples(self, shards: "TokenShards", sequence_length: int) -> "TwoKinds":
         """Return the masked and the causal sequences of a split, in this order.
 
-        On held-out text, only the first half of these sequences is used. If the objective has only causal sequences,
-        the first half contains causal sequences; otherwise, it contains masked sequences.
+        Held-out scores use only the first half of these sequences. If the objective has only causal sequences, the
+        first half also contains causal sequences instead of masked sequences.
         """
         from hatchery.objectives.examples import Shifted, TwoKinds
         from hatchery.objectives.masking import masking_rule
@@ -151,7 +153,9 @@ class HybridObjective(Objective):
         return TwoKinds(Shifted(self._hidden().examples(shards, sequence_length)), following, one_kind)
 
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
-        """Return the term of masked tokens and the term of next tokens; only one term if sequences are of one kind."""
+        """Return two loss terms, first for masked tokens and then for the next tokens of causal sequences. If all
+        sequences are masked or all are causal, return only the term of these sequences.
+        """
         import torch.nn.functional as F
 
         kinds = self._kinds(output, batch)
@@ -166,8 +170,9 @@ class HybridObjective(Objective):
         return (found[round(self.settings.causal_share)],) if self.settings.one_kind else tuple(found)
 
     def label_weights(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> "tuple[Tensor, ...]":
-        """Return a mask over the labels for each loss term: 1 in the term's sequences (masked or causal), otherwise
-        0."""
+        """Return for each loss term (masked, then causal) a mask over the batch's labels: True for the labels in this
+        kind of sequence, otherwise False.
+        """
         kinds = self._kinds(output, batch)
         return (kinds[round(self.settings.causal_share)],) if self.settings.one_kind else kinds
 
@@ -185,7 +190,10 @@ class HybridObjective(Objective):
         return HeldOutTerms(F.cross_entropy(output.logits, output.targets, reduction="none").sum())
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
-        """Return the number of times that each token id of a split can be a target in held-out text: int64 [V]."""
+        """Return the number of times that each token id of a split can be a target in the held-out loss: int64
+        [vocabulary size]. The targets are the tokens that can be masked or, if all sequences are causal, the next
+        tokens.
+        """
         asked = self._following() if self.settings.asked_as == "causal" else self._hidden()
         return asked.target_counts(shards)
 
@@ -199,7 +207,9 @@ class HybridObjective(Objective):
         return HybridObjective(_like(HybridSettings, common.settings, **changes))
 
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
-        """Return the shape of a micro-batch's forward pass, with the number of labels counted in this batch."""
+        """Return the sizes of a micro-batch's forward pass, from which its FLOPs are computed; the labels are counted
+        in this micro-batch.
+        """
         from hatchery.tokenization.special_tokens import UNLABELLED
 
         rows, length = part["input_ids"].shape
@@ -214,7 +224,9 @@ class HybridObjective(Objective):
 
 
 def _like(cls: Any, settings: Any, **changes: Any) -> Any:
-    """Return settings of the class `cls`. Masking and segments have the values of `settings`, except for `changes`."""
+    """Return settings of the class `cls` with the masking keys and the key `segments` of `settings`; `changes` replace
+    these values.
+    """
     shared = (*(field.name for field in fields(MaskingSettings)), "segments")
     return cls(**{name: getattr(settings, name) for name in shared} | changes)
 

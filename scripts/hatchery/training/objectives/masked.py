@@ -134,8 +134,8 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
         return f"{100 * self.rates.lowest:g} to {100 * self.rates.highest:g} %{bound},"
 
     def mask_rate(self, progress: float) -> float:
-        """Return the share of masked tokens at `progress`, the share (0 to 1) of finished steps; if `rates` is set,
-        return the mean share.
+        """Return the share of masked tokens at `progress`, the share (0 to 1) of finished steps. If each sequence draws
+        its own share (`rates`), return the mean of the distribution of these shares.
         """
         return super().mask_rate(progress) if self.rates is None else self.rates.mean
 
@@ -201,7 +201,9 @@ class MaskedObjective(Objective):
         return MaskedExamples(sequences, rule, padding, special, settings.rates, share, adapts)
 
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
-        """Return the term of the predicted tokens and, if `sentence_pairs` is set, the term of the sentence pairs."""
+        """Return the loss term of the masked tokens and, if `sentence_pairs` is set, the loss term of the sentence
+        pairs.
+        """
         if self.seen is not None or WEIGHTS in batch:
             return (self._token_term(output, batch),)
         tokens = Term(output.loss_sum, (output.n_correct,))
@@ -216,8 +218,9 @@ class MaskedObjective(Objective):
         return (batch[WEIGHTS].flatten()[output.positions],)
 
     def held_out_terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> HeldOutTerms:
-        """Return the negative log-likelihood of masked tokens (for masked diffusion, its upper bound), and the number
-        of sentence pairs whose label is predicted correctly."""
+        """Return the summed negative log-likelihood of masked tokens (for masked diffusion, its upper bound), and the
+        number of sentence pairs whose label is predicted correctly.
+        """
         if WEIGHTS in batch:
             return HeldOutTerms(self._token_term(output, batch).loss_sum, counted=batch[MASKABLE].sum())
         if output.pair_logits is None:
@@ -225,8 +228,9 @@ class MaskedObjective(Objective):
         return HeldOutTerms(output.loss_sum, pair_term(output.pair_logits, batch["pair_labels"]).sums[0])
 
     def _token_term(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> Term:
-        """Return the term with weighted token losses and weighted correct predictions. If the function `seen` is set,
-        call it with the targets, the unweighted losses and the correct predictions.
+        """Return the loss term of the masked tokens. If the batch has label weights, the losses and the correct
+        predictions are multiplied by these weights before they are summed. If the function `seen` is set, call it with
+        the targets, the unweighted losses and the correct predictions.
         """
         import torch.nn.functional as F
 
@@ -240,10 +244,10 @@ class MaskedObjective(Objective):
         return Term((weights * losses).sum(), ((weights * right).sum(),))
 
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
-        """Return the shape of a micro-batch's forward pass.
+        """Return the sizes of a micro-batch's forward pass, from which its FLOPs are computed.
 
-        The number of labels is counted in the batch, because with label weights `labelled_per_sequence` is a sum of
-        weights.
+        If the batch has label weights, the number of labels is counted in the batch, because `labelled_per_sequence` is
+        then a mean of summed weights instead of a number of labels.
         """
         if WEIGHTS not in part:
             return super().pass_shape(part, labelled_per_sequence)

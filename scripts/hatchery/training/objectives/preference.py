@@ -76,7 +76,7 @@ class PreferenceSettings(ObjectiveKeys):
 
     @property
     def kinds(self) -> tuple[ModelKind, ...]:  # type: ignore[override]
-        """Uses of a finished model; these are the uses of the initial model."""
+        """Uses of a finished model (masked prediction, causal prediction); these are the uses of the initial model."""
         return ("causal",) if self.initial_task == "causal" else ("masked", "causal")
 
     @property
@@ -132,10 +132,10 @@ class PreferenceObjective(Objective):
         return pairs_of(shards, sequence_length, self.settings.end_token, required=shards.split == TRAINING_SPLIT)
 
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
-        """Return the term of the chosen texts' tokens and the term of the pairs.
+        """Return the loss term of the chosen texts' tokens and the loss term of the pairs.
 
-        Sums of the second term: the number of pairs whose chosen text has the higher mean log-probability, and the sum
-        over pairs of the difference between the mean log-probabilities (nats per token).
+        The pairs' term also contains two reported sums: the number of pairs whose chosen text has the higher mean
+        log-probability, and the sum over pairs of the difference between the mean log-probabilities (nats per token).
         """
         import torch.nn.functional as F
 
@@ -167,7 +167,7 @@ class PreferenceObjective(Objective):
         topology: "Topology",
         tokenizer: "Callable[[], Tokenizer] | None" = None,
     ) -> "DevelopmentSet":
-        """Return the development pairs, which are scored by all columns of the training metrics."""
+        """Return the development pairs to score. The scores are the same measures as in the training metrics."""
         from hatchery.training.development_columns import DevelopmentColumns
 
         return DevelopmentColumns(self, examples, sequences, share, topology)
@@ -190,7 +190,9 @@ class PreferenceObjective(Objective):
         return {"pairs": len(examples), "left_out": examples.left_out}
 
     def for_comparison(self, common: Objective) -> Objective:
-        """Return the objective of the initial model for running text: causal, or hybrid with the masks of `common`."""
+        """Return the objective by which a finished model is scored on plain text, without pairs. This is the objective
+        of the initial model: causal, or hybrid with the masks of `common`.
+        """
         from hatchery.training.objectives import objective_of, objective_settings
 
         values: dict[str, Any] = {"task": self.settings.initial_task}
@@ -198,7 +200,9 @@ class PreferenceObjective(Objective):
         return objective_of(objective_settings(values, "objective")).for_comparison(common)
 
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
-        """Return the shape of a micro-batch's forward pass, with the number of labels of both texts."""
+        """Return the sizes of a micro-batch's forward pass, from which its FLOPs are computed; the labels of both texts
+        of a pair count.
+        """
         rows, length = part["input_ids"].shape
         return PassShape(rows, length, int((part["labels"] != UNLABELLED).sum()))
 

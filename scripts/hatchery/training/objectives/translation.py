@@ -1,5 +1,5 @@
-"""The translation objective: batches of sentence pairs with a maximum number of target tokens, label smoothing, and
-translated development text.
+"""The translation objective: batches of sentence pairs with at most a given number of target tokens, label smoothing,
+and development text that is also translated.
 
 Source: "A Natural Bias for Language Generation Models", Section 4.1 and Appendices A and B.3;
 docs/papers/natural-bias.md, "Data", "Training" and "Away from the unigram distribution". The loss is the cross-entropy
@@ -86,8 +86,9 @@ class TranslationSettings(ObjectiveKeys):
         return 2
 
     def early_evaluations_at(self, interval: int) -> tuple[int, ...]:
-        """Return step 0 (before training) and the steps after 1/2, 1/4, ... of the interval; empty if
-        `early_evaluations` is 0."""
+        """Return step 0 (before training), and the steps after 1/2, 1/4, ... of `interval`, the number of steps between
+        regular evaluations; empty if `early_evaluations` is 0.
+        """
         halvings = self.early_evaluations
         return (0, *(interval >> times for times in range(1, halvings + 1) if interval >> times)) if halvings else ()
 
@@ -106,7 +107,8 @@ class TranslationObjective(Objective):
         self._entropy = 0.0
 
     def open(self, tokens: Path, split: str) -> "TokenShards":
-        """Return the encoded text of a split; for the training split, count the unigram distribution for the penalty.
+        """Return the encoded text of a split. If `unigram_penalty` is set, also compute the unigram distribution of the
+        targets from the training split.
 
         Raises ConfigError for a tokenizer with a paragraph token, which would end every translation.
         """
@@ -208,7 +210,9 @@ class TranslationObjective(Objective):
         return self
 
     def smallest_batch(self, examples: "TranslationPairs", batch_size: int) -> int:  # type: ignore[override]
-        """Return the number of sentence pairs in the smallest batch of at most `batch_size` target tokens."""
+        """Return the number of sentence pairs in the smallest batch, if each batch has at most `batch_size` target
+        tokens.
+        """
         return examples.smallest_batch(batch_size)
 
     def measures(self, examples: "TranslationPairs") -> dict[str, object]:  # type: ignore[override]
@@ -217,7 +221,9 @@ class TranslationObjective(Objective):
         return {"pairs": len(examples), "left_out": examples.left_out}
 
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
-        """Return the shape of a micro-batch's forward pass, with the lengths of sources and targets."""
+        """Return the sizes of a micro-batch's forward pass, from which its FLOPs are computed, with the lengths of
+        sources and targets.
+        """
         rows, length = part["input_ids"].shape
         return PassShape(rows, length, labelled_per_sequence * rows, target_length=part["labels"].shape[1])
 

@@ -1,1 +1,1 @@
-"""The stages of this package, one per file."""
+"""The stages of the package `training`, one per file."""

@@ -26,8 +26,8 @@ def milestone_settings(project: "Project", model: str, milestone: str) -> dict[s
 
 
 def milestone_inputs(of: "Outputs", jobs: "Jobs", model: str) -> dict[str, Paths]:
-    """Return the manifests of the pretraining and of its inputs; every job that reads a model needs all these
-    manifests.
+    """Return the manifest of the pretraining, and the manifests of the pretraining's inputs. Every job that reads a
+    model needs all these manifests.
     """
     return {"pretraining": of("pretrain"), **jobs.call_at(model).arguments}
 
@@ -52,8 +52,8 @@ def export_milestone(
     initial_model: Path | None = None,
     counts: Path | None = None,
 ) -> None:
-    """Write the manifest: settings and inputs of the pretraining, and the number of steps. The manifest of a word
-    milestone also contains the number of words seen.
+    """Write the manifest of an intermediate checkpoint: settings and inputs of the pretraining, and the number of steps
+    before the checkpoint. The manifest of a word milestone also contains the number of words seen.
 
     Raises ManifestError if the pretraining ended before this milestone.
     """

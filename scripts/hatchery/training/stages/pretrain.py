@@ -153,10 +153,11 @@ def pretrain(
     """Pretrain a language model on token shards. The exit status 75 means that a signal, the time limit or another
     attempt of the same job stopped the run; the same command continues the run.
 
-    All inputs are manifests. `initial_model` replaces random initial weights. The output bias is counted in the token
-    shards `counts`. The model learns from `teachers`, or is an ensemble of `members`. The loss of `order_model`, the
-    word list `order_words`, or a numeric column of `order_corpus` determines the order of the text. The folder
-    `checkpoints` contains the folders of unfinished runs. `name` is the run's name in progress lines and sinks.
+    All inputs are manifests. `initial_model` replaces random initial weights. `counts` are the token shards of a larger
+    corpus, from whose token frequencies the initial output bias is computed. The model learns from `teachers`, or is an
+    ensemble of `members`. The loss of `order_model`, the word list `order_words`, or a numeric column of `order_corpus`
+    determines the order of the text. The folder `checkpoints` contains the folders of unfinished runs. `name` is the
+    run's name in progress lines and sinks.
     """
     leave_on_signals()
     from hatchery.training.inputs import Inputs

@@ -88,8 +88,8 @@ def size_section(sizes: SizeTable) -> Section:
 
 
 def selection_section(selections: Sequence[Selection]) -> Section:
-    """Return the section on the amounts of selected text, by source and level (sentence, or span of words), before
-    texts are joined into sequences.
+    """Return the section on texts that were selected and then joined into the documents of this corpus: their amounts
+    by source and level (sentence, or span of words).
     """
     rows = [
         (item.selection, item.source, item.level, count(item.texts), count(item.words), count(item.counted_words))
@@ -104,7 +104,7 @@ def selection_section(selections: Sequence[Selection]) -> Section:
 
 
 def comparison_table(compared: Sequence[ComparedSize]) -> Table:
-    """Return a table of published sizes and our sizes."""
+    """Return a table of published sizes of a corpus and the sizes that Hatchery counted."""
     rows = [
         (
             item.table,
@@ -140,7 +140,9 @@ def comparison_section(compared: Sequence[ComparedSize] | None, corpus: str) -> 
 
 
 def length_section(sources: Sequence[str], facts: Mapping[tuple[str, str], LengthFacts | None]) -> Section:
-    """Return the section on lengths of sentences and documents, in words."""
+    """Return the section on lengths of sentences and documents, in words; `facts` are length statistics by source and
+    by "sentences" or "documents".
+    """
     rows = []
     for source in sources:
         for kind in ("sentences", "documents"):

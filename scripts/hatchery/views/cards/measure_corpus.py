@@ -157,7 +157,7 @@ class Document(NamedTuple):
 
 @dataclass
 class SourceMeasurement:
-    """The measurements of one source: lengths, samples and vocabulary."""
+    """The measurements of one source: counts, lengths of sentences and documents, samples and vocabulary."""
 
     vocabulary: Vocabulary
     samples: SampleChoice

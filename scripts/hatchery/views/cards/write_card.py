@@ -121,13 +121,15 @@ def _digests(manifest: Manifest, tokens: Manifest | None) -> list[tuple[str, str
 
 
 def statistics_csv(sizes: SizeTable) -> str:
-    """Return counts by source and split as CSV; `(all)` names the sum over sources or splits."""
+    """Return the sizes of the corpus by source and split as CSV; `(all)` names the sum over sources or splits."""
     measures = next(iter(sizes.values()))
     return csv_text(("source", "split", *measures), ((*key, *row.values()) for key, row in sizes.items()))
 
 
 def comparison_csv(compared: Sequence[ComparedSize]) -> str:
-    """Return published sizes and our sizes as CSV; missing numbers are empty fields."""
+    """Return the published sizes of a corpus, and its sizes as counted by Hatchery, as CSV. A missing number is an
+    empty field.
+    """
     rows = (
         (c.table, c.source, c.split, c.measure, _number(c.ours), _number(c.published), c.difference_percent, c.note)
         for c in compared

@@ -78,8 +78,8 @@ def draw(settings: RegularisedFigure, tables: Tables) -> Figure:
 
 
 def scores_of(settings: RegularisedFigure, frame: pl.DataFrame) -> Scores:
-    """Return mean BLEU (0 to 100) of a test set, with its standard error, by strength of the penalty and number of
-    steps with the penalty.
+    """Return mean BLEU (0 to 100) of a test set over seeds, with its standard error, by strength of the penalty and
+    number of steps with the penalty.
     """
     values: dict[RegularisedStart, list[float]] = {}
     for row in frame.filter(pl.col("value").is_not_null()).iter_rows(named=True):
@@ -104,8 +104,8 @@ def _draw(
     other: str,
     looks: Mapping[str, ModelStyle],
 ) -> None:
-    """Draw one panel: the values of `along` ("penalty" or "steps") on the x axis, and a line for each value of
-    `other`.
+    """Draw one panel: the values of `along` ("penalty" or "steps") on the x axis, and a line for each value of `other`,
+    the other of these two keys. `looks` are the styles of the lines.
     """
     places, lines = _numbers(along, starts), _numbers(other, starts)
     for index, number in enumerate(lines):

@@ -94,7 +94,8 @@ class DotScale:
 
 
 def draw_bias_runs(axes: Axes, runs: Runs, place: float, look: ModelStyle, scale: DotScale) -> None:
-    """Draw runs as dots: x is the score as a fraction, y is near the row `place`.
+    """Draw runs as dots: x is the score as a fraction. y is `place`, the model's row, plus an offset that separates
+    overlapping dots.
 
     Runs without a value are at x = BIAS_LANE.
     """

@@ -106,7 +106,7 @@ def _panels(settings: FigureSettings, contributions: Sequence[LayerContribution]
 
 
 def _heatmap(axes: Axes, rows: Rows, depth: int, mapping: ScalarMappable, font_size: float) -> None:
-    """Draw each cell as a rectangle. `imshow` would store a bitmap in the SVG."""
+    """Draw the heatmap of one panel, with each cell as a rectangle. `imshow` would store a bitmap in the SVG."""
     axes.set_xlim(0.5, depth + 0.5 + SLOPE_CELLS)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     for place, (_, entry) in enumerate(rows):

@@ -143,7 +143,7 @@ def draw_layer_weights(settings: FigureSettings, panels: Sequence[LayerPanel]) -
 
 
 def _heatmap(axes: Axes, panel: LayerPanel, mapping: ScalarMappable, font_size: float) -> None:
-    """Draw each cell as a rectangle. `imshow` would store a bitmap in the SVG."""
+    """Draw the heatmap of one panel, with each cell as a rectangle. `imshow` would store a bitmap in the SVG."""
     depth = panel.consumers
     axes.set_aspect("equal")
     axes.set_xlim(-0.5, depth - 0.5)

@@ -75,8 +75,8 @@ UNIGRAM: Keywords = {"color": MUTED, "linestyle": (0, (4, 2)), "linewidth": 1.0,
 
 @dataclass(frozen=True)
 class Curve:
-    """Training and development curve of one model: points (tokens, mean loss in nats per predicted token, spread over
-    seeds), sorted by step.
+    """Training and development curve of one model. The points of each curve are (tokens, mean loss in nats per
+    predicted token, spread over seeds), in the order of the steps.
     """
 
     model: str
@@ -100,8 +100,9 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def curve_of(model: str, seeds: Sequence[Sequence[CurvePoint]]) -> Curve:
-    """Return a model's curves of training loss and development loss, from the points of its seeds. The training loss is
-    averaged over intervals of steps."""
+    """Return a model's curves of training loss and development loss, from the points of each seed. The training loss is
+    averaged over intervals of steps.
+    """
     training = [[(each.step, each.tokens, each.loss) for each in seed if each.loss is not None] for seed in seeds]
     width = interval_width([row for rows in training for row in rows])
     development = [
@@ -112,8 +113,8 @@ def curve_of(model: str, seeds: Sequence[Sequence[CurvePoint]]) -> Curve:
 
 
 def _over_seeds(seeds: Sequence[Mapping[int, tuple[float, float]]]) -> list[Point]:
-    """Return a point for each step or interval for which any seed has a loss; `seeds` map steps or intervals to
-    (tokens, loss).
+    """Return the mean curve over seeds. Each of `seeds` maps steps, or indices of intervals of steps, to (tokens,
+    loss). A step or interval at which only some seeds have a loss is averaged over these seeds.
     """
     points = []
     for key in sorted({key for seed in seeds for key in seed}):
@@ -141,9 +142,11 @@ def interval_means(rows: Sequence[tuple[int, int, float]], width: int) -> dict[i
 
 
 def tokens_per_step(runs: Sequence[Sequence[CurvePoint]]) -> float | None:
-    """Return the number of tokens per optimiser step if this number is the same at all points of all runs, else None.
+    """Return the number of tokens per optimiser step if it is constant, else None. The number is computed from the last
+    point of all runs.
 
-    At each point, the number of tokens may deviate by at most 2 % of the largest number of tokens in any run.
+    It is constant if, at every point, the number of tokens differs from steps times this number by at most 2 % of the
+    largest number of tokens.
     """
     points = [point for run in runs for point in run]
     last = max(points, key=lambda point: point.step, default=None)
