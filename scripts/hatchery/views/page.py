@@ -131,7 +131,7 @@ def compose_page(chosen: PageSettings, inputs: PageInputs, output: Path) -> None
 
 
 def _units(headline: Sequence[Measure]) -> str:
-    """Return a text with the units of the averages in the page's first section."""
+    """Return a text with the units of the averages `headline`, which the first section of the page shows."""
     metrics = [measure.metric for measure in headline]
     scores = [SHOWN_METRICS[metric] for metric in SHOWN_METRICS if metric in metrics]
     units = ["perplexity per labelled token"] if PERPLEXITY in metrics else []
@@ -143,8 +143,8 @@ def _units(headline: Sequence[Measure]) -> str:
 
 
 def _swatches(settings: PageSettings) -> dict[str, str]:
-    """Return the colour of each model in figures, by the labels that tables use for the model and its runs. Empty if
-    colours in figures show grid sets.
+    """Return colours by label: each model has the colour that it has in the figures. A key is the label of a model, or
+    the label of one of its runs. Empty if the colours in figures show grid sets instead of models.
     """
     if settings.sets:
         return {}
@@ -188,7 +188,9 @@ def _parts(settings: PageSettings, inputs: PageInputs, page: Path) -> Table:
 
 
 def _paper_tables(manifest: Path | None, times: str) -> tuple[list[PaperTableView], list[Path]]:
-    """Return the tables of a paper, and their files; the note `times` is added to tables that print training times."""
+    """Return the tables of a paper in `manifest`, and their files. `times` is a note on our training times, which is
+    added to tables that print training times; no note is added if it is empty.
+    """
     if manifest is None:
         return [], []
     made = read_manifest(manifest)
@@ -224,7 +226,9 @@ def _row_name(key: Key, metrics: Sequence[str]) -> str:
 
 
 def _compared(scores: Scores, notes: SummaryNotes) -> list[Table]:
-    """Return a table for each suite with published values, with at most COMPARED_SHOWN comparisons per suite."""
+    """Return a table for each suite with published values: each row compares one of our scores with the published
+    score. A table has at most COMPARED_SHOWN rows.
+    """
     made = []
     for suite, rows in scores.compared().items():
         body = [

@@ -75,9 +75,9 @@ def examples_section(
 ) -> str:
     """Return HTML tables of sentences written by models, with a row for each model; empty if there are no sentences.
 
-    `written` are the manifests of the stage `fill_sentences` by run, and `swatches` are colours by label of the model.
-    Only the first MODELS_SHOWN models are shown, each with its first seed. Raises ManifestError and EvaluationError for
-    a damaged result.
+    `written` are the manifests of the stage `fill_sentences` by run, and `swatches` maps the label of a model to its
+    colour. Only the first MODELS_SHOWN models are shown, each with its first seed. Raises ManifestError and
+    EvaluationError for a damaged result.
     """
     speakers: dict[str, str] = {}
     for run in runs:

@@ -44,8 +44,8 @@ def runs(
 ) -> Table:
     """Return a table with the first RUNS_SHOWN runs of `runs.parquet`.
 
-    `details` names the runs with a section on the page. `places` are the digests of the manifests that the provenance
-    page shows.
+    The name of a run links to the run's section on the page if `details` contains the name. The run's manifest links to
+    the page `provenance`; `places` are the digests of the manifests that have a section there.
     """
     shown: list[list[Content]] = []
     for row in islice(rows, RUNS_SHOWN):
@@ -178,7 +178,9 @@ def _table(rows: Sequence[tuple[str, str]], label: str) -> Table:
 
 
 def _losses(curves: Path, runs: Sequence[str]) -> pl.DataFrame:
-    """Return the mean training and development losses of `runs` in at most POINTS equal intervals of steps."""
+    """Return the training and development losses of `runs`. The steps of each run are divided into up to POINTS equal
+    intervals, and the losses are averaged over each interval.
+    """
     rows = read_frame(curves, CURVES, ("run", "step", "loss", "development_loss"), run=runs)
     interval = pl.col("step") * POINTS // (pl.col("step").max().over("run") + 1)
     return rows.group_by("run", interval.alias("interval"), maintain_order=True).agg(pl.all().mean()).drop("interval")

@@ -29,12 +29,12 @@ class ScoreTables:
         self._places = {row.selectors: place for place, row in enumerate(scores.rows)}
 
     def tables(self, label: str, measures: Sequence[Measure], averages: int = 0) -> list[Table]:
-        """Return tables with `measures` as rows and models as columns. With ROWS_FROM or more models, measures are
-        columns, and models are rows.
+        """Return tables of the scores in `measures`, with measures as rows and models as columns. With ROWS_FROM or
+        more models, models are rows, and measures are columns.
 
-        If measures are rows, a line separates the first `averages` measures from the others. The best scores of a
-        measure are bold. The scores of a blind guess are the last column or, if models are rows, the first row. With
-        more than MOST_MODELS models, only the first MODELS_OF_MANY are shown.
+        The best scores of a measure are bold. The scores of a blind guess are the last column or, if models are rows,
+        the first row. If measures are rows, a line follows the first `averages` rows. With more than MOST_MODELS
+        models, only the first MODELS_OF_MANY are shown.
         """
         models = self.scores.with_numbers(measures)
         if len(self.scores.models) > MOST_MODELS:
@@ -89,8 +89,8 @@ class ScoreTables:
     def _table(
         self, measures: Sequence[Measure], models: Sequence[str], caption: str
     ) -> tuple[ScoreTable, tuple[Line, ...]]:
-        """Return a table with models as lines, and a separate tuple with the line of the scores of blind guesses. The
-        tuple is empty if no such score is known.
+        """Return a table with a line of scores for each model, and a tuple with one more line: the scores of a blind
+        guess. The tuple is empty if the score of a blind guess is unknown for all `measures`.
         """
         shown = self.scores.present(measures)
         guesses = blind_guesses(self.scores, shown, lambda found: " to ".join(found[:: max(1, len(found) - 1)]))

@@ -69,7 +69,7 @@ def _readers(chain: Chain) -> dict[str, list[Node]]:
 
 
 def _numbers(rows: Sequence[SummaryRow], chain: Chain, places: Collection[str]) -> Table:
-    """Return a table of summary rows with links to the manifests from which they were made."""
+    """Return a table of summary rows. Each row links to the manifests from which its number was computed."""
     by_beginning: dict[str, list[Node]] = {}
     for node in chain.nodes.values():
         by_beginning.setdefault(node.short, []).append(node)
@@ -87,7 +87,9 @@ def _numbers(rows: Sequence[SummaryRow], chain: Chain, places: Collection[str]) 
 
 
 def _section(chain: Chain, node: Node, readers: Mapping[str, list[Node]]) -> dict[str, object]:
-    """Return the values that the template needs for the section of a manifest."""
+    """Return the values that the template of the page needs for a section, which shows the manifest `node`. `readers`
+    maps the digest of a manifest to the manifests of results that were made from it.
+    """
     found: dict[str, object] = {
         "node": node,
         "path": chain.shown(node.path),

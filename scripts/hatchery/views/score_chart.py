@@ -78,7 +78,8 @@ class Chart:
 
 
 def score_chart(scores: Scores, headline: Sequence[Measure], colours: Mapping[str, str]) -> Chart | None:
-    """Return the chart: consecutive averages in percent share one axis, and each other average has its own axis.
+    """Return the chart of the averages `headline`. Consecutive averages in percent share one axis, and each other
+    average has its own axis.
 
     `colours` are colours by label of the model. An average with only one model is drawn only if no average has several
     models. Return None if there are no averages, or more than MOST_MODELS models.
@@ -105,18 +106,18 @@ def score_chart(scores: Scores, headline: Sequence[Measure], colours: Mapping[st
 
 
 def _axis(index: int, measure: Measure) -> tuple[bool, int]:
-    """Return a key that is equal for all measures in percent, and differs for every other measure. Consecutive measures
-    with equal keys share an axis.
+    """Return a key for grouping: consecutive measures with equal keys share an axis. All measures in percent have the
+    same key, and every other measure has a key of its own, which contains its index `index`.
     """
     percent = measure.metric.endswith("_percent")
     return percent, -1 if percent else index
 
 
 def _extent(rows: Iterable[Mapping[str, SummaryRow]], shares: bool) -> list[float]:
-    """Return all values that an axis must contain: ends of error bars, compared published means and, on an axis in
-    percent, blind guesses.
+    """Return all values that an axis must contain: the ends of error bars, published means that are compared with our
+    means and, on an axis in percent, scores of blind guesses.
 
-    `shares` is True for an axis in percent.
+    `rows` are summary rows by model, one mapping per average. `shares` is True for an axis in percent.
     """
     found: list[float] = []
     for row in (row for models in rows for row in models.values()):

@@ -55,7 +55,8 @@ class Score:
     `mean` is None if no run has a score; then `without_number` is displayed. The mean is over `n` runs, of which
     `n_failed` failed; `n_without_number` further runs have no score. For printed numbers, the three numbers of runs are
     0. `note` is the remark on a printed number, or the reason why the number is not `comparable`. `best` marks the best
-    number of a column. If a column contains changes from a `reference`, the reference is ranked as a change of 0.
+    number of a column. In a column that shows changes from the score of one line, `reference` is True for this score,
+    which is then ranked as a change of 0.
 
     For our numbers, `seeds` is the number of pretraining seeds, and `basis` is the comparison basis: the conditions
     that must be equal for comparable numbers. If the number has a summary row, `row` is this row, with the published
@@ -151,8 +152,9 @@ class ScoreTable:
     """A table of scores; `corner` is the heading of the column of labels, and `headings` are the headings of the
     columns of scores.
 
-    `labels` maps our models to display names. They are shown only in a table with a column for the source of each
-    line's numbers: as `ours: NAME`, unless the line is already labelled with this name.
+    `labels` maps our models to display names. A table of printed numbers and our numbers has a column that states the
+    source of each line. There, the source of our line is `ours: NAME`, unless the line is already labelled with this
+    name.
     """
 
     caption: str
@@ -298,7 +300,8 @@ def table_of(
 def blind_guesses(scores: Scores, measures: Sequence[Measure], joined: Callable[[list[str]], str]) -> tuple[Line, ...]:
     """Return a line with the scores of blind guesses; empty if no such score is known.
 
-    The score of a blind guess may differ between models. `joined` then joins the texts of a measure's scores.
+    The score of a blind guess may differ between models. Therefore the function `joined` makes one text from a
+    measure's different scores, which are texts.
     """
     guesses = [joined(scores.blind_guesses(measure)) for measure in measures]
     line = Line(BLIND_GUESS, "", tuple(Score(None, without_number=guess or "-") for guess in guesses))
@@ -314,8 +317,8 @@ def compared_cells(
 ) -> list[Content]:
     """Return the cells of a row that compares our number with the published number; COMPARED names the columns.
 
-    `remarks` are remarks on published numbers by (model, suite, task, metric). `ours` is the cell of our number, and
-    `decimals` is the number of decimals of the published number.
+    `remarks` are remarks on published numbers by (model, suite, task, metric). `ours` is the content of the cell for
+    our number. The published number is shown with `decimals` decimals.
     """
     return [
         scores.label(row.model),

@@ -86,8 +86,9 @@ def _noise(row: SummaryRow) -> tuple[float, float] | None:
 
 
 def side_by_side(project: Project, experiments: tuple[str, str], results: Path, everything: bool = False) -> Table:
-    """Return a table of the settings that differ, and of scores. If `everything` is True, all scores are shown.
-    Otherwise, averages are shown, and other scores only if the interval of their difference excludes 0.
+    """Return a table of the settings that differ between two experiments, and of the scores of models that both have.
+    If `everything` is True, all scores are shown. Otherwise, averages are shown, and other scores only if the interval
+    of their difference excludes 0.
 
     Raises ConfigError for an unknown or invalid experiment, and ManifestError for an altered table.
     """
@@ -172,7 +173,8 @@ def _settings_of_models(project: Project, name: str) -> dict[str, dict[str, Any]
 def _number_rows(
     scores: Sequence[Scores], everything: bool
 ) -> tuple[list[Sequence[str | Cell]], int, dict[str, dict[str, list[str]]], int]:
-    """Return (rows, number of omitted differences, incomparable scores, number of rows with a single pretraining seed).
+    """Return (rows of the table of scores, number of omitted rows, incomparable scores, number of rows in which a model
+    has a single pretraining seed).
 
     Incomparable scores are grouped by name. Each group states the conditions that differ.
     """

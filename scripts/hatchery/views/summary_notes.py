@@ -28,10 +28,11 @@ PUBLISHED_AVERAGES = {
 
 @dataclass(frozen=True)
 class SummaryNotes:
-    """Notes on all numbers, sections (one per suite) with their notes, and remarks on published values by summary row.
+    """Notes on all numbers of a summary, the summary's sections (one per suite) with their notes, and remarks on
+    published values by the selectors of the summary row.
 
-    In the notes, code is in backquotes. The sections contain no measures. `objectives` are the prediction tasks of
-    models that were not trained on masked text.
+    In the notes, code is in backquotes. The lists of measures in the sections are empty. `objectives` are the
+    prediction tasks of models that were not trained on masked text.
     """
 
     notes: tuple[str, ...] = ()

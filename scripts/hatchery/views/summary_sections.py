@@ -107,7 +107,7 @@ def _short_name(measure: Measure) -> str:
 
 
 def _plain_sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Section]:
-    """Return a section for each suite of the kind, with a measure for each task and metric."""
+    """Return a section for each suite of a kind of evaluation, with a measure for each task and metric."""
     suites: dict[str, list[Measure]] = {}
     for suite, task, metric in dict.fromkeys(row.selectors[1:] for row in summary.rows):
         if summary.kinds.get(suite) == kind:
@@ -140,7 +140,9 @@ def with_settings(note: str, summary: Summary, suite: str) -> str:
 
 
 def incomplete_texts(summary: Summary) -> list[str]:
-    """Return one text, with the reason, for each average without a score."""
+    """Return one text for each average over tasks that a model lacks: it names the tasks for which no run of the model
+    has a score.
+    """
     return [
         f"{summary.label(model)}, {readable(suite)}: no {readable(average)}, because no run has a score for "
         + ", ".join(tasks)
@@ -149,8 +151,8 @@ def incomplete_texts(summary: Summary) -> list[str]:
 
 
 def failure_texts(summary: Summary) -> list[str]:
-    """Return one text per model (with its pretraining seed) and task whose runs failed or have no score, with reasons,
-    fine-tuning seeds and learning rates.
+    """Return one text for each pretrained model and task of which some runs failed or have no score. It lists the
+    reasons with the fine-tuning seeds and learning rates of these runs.
     """
     runs: dict[tuple[str, str], dict[tuple[str, float | None], list[int | None]]] = {}
     for failure in summary.failures:

@@ -174,7 +174,9 @@ class KnownWords:
         return self.contains_all(self._comparison.pieces(text.lower()))
 
     def contains_all(self, pieces: Sequence[str]) -> bool:
-        """Return True if all words of the lower-cased pieces are known."""
+        """Return True if all words in `pieces` are known. Pieces are parts of a lower-cased text, divided by
+        separators.
+        """
         if not self._unknown.isdisjoint(pieces):
             return False
         known = self._known

@@ -159,8 +159,8 @@ class SpanFilter:
         return outcome
 
     def _unknown_word(self, document: str, folded: str, words: Words, low: int, end: int) -> int:
-        """Check the words `low` to `end` - 1 in groups, the last group first. Return the index of the first word of the
-        first checked group with an unknown word, or -1 if all words are known.
+        """Check the words `low` to `end` - 1 in groups of consecutive words, from the last group to the first. Stop at
+        a group with an unknown word, and return the index of the group's first word. Return -1 if all words are known.
 
         A group has at most _WORDS_PER_LOOK words and does not extend over the start of a window.
         """
@@ -194,7 +194,9 @@ class SpanFilter:
         return text.lower() if self._rule.lower_case else text
 
     def _linked(self, folded: str, words: Words) -> frozenset[int]:
-        """Return the indices of the windows that contain a hyperlink."""
+        """Return the indices of those windows of a document that contain a hyperlink. `folded` is the result of
+        `KnownWords.folded` for the document.
+        """
         linked: set[int] = set()
         for match in re.finditer(HYPERLINK, folded):
             word = words.at(match.start())
@@ -240,8 +242,8 @@ def drawn_windows(
     stride_words: int,
     seed: str,
 ) -> Iterator[Window]:
-    """Draw up to `windows_per_text` windows from each text of one file, and yield the windows in the order of the
-    texts. A text consists of `documents_per_text` documents.
+    """Draw up to `windows_per_text` windows from each text of one file, and yield the windows in the order in which
+    they occur in the file. A text consists of `documents_per_text` documents.
 
     `documents` are (name, text) pairs. `seed` contains the seed of the settings and the names of source and file.
     """

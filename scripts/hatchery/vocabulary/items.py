@@ -52,8 +52,10 @@ class PartWriter:
     ) -> None:
         """Add a text to the file.
 
-        `within` is True if all words of the text are in the vocabulary. `mark` is a digest of the text, a random
-        number, or None. Parquet cannot contain lone surrogates, unlike JSON, so they become U+FFFD.
+        `document` is the name of the text's document, `unit` is the index of the document's unit (a group of
+        documents), and `n_counted` is the number of counted words. `within` is True if all words of the text are in the
+        vocabulary. `mark` is a digest of the text, a random number, or None. Lone surrogates become U+FFFD, because
+        Parquet cannot contain them.
         """
         if not text.isascii():
             text = without_surrogates(text)

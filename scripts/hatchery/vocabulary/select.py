@@ -134,8 +134,8 @@ def _texts_to_keep(settings: SelectionSettings, parts: list[Part]) -> npt.NDArra
 
 
 def _items(table: pa.Table, source: str | None, first_unit: int) -> pa.Table:
-    """Return the texts of a part with the columns of `SCHEMA`; `first_unit`, the number of units in earlier parts, is
-    added to the index of each unit.
+    """Return the texts of a part with the columns of `SCHEMA`. In a part, the first unit (group of documents) has the
+    index 0; `first_unit`, the number of units in earlier parts, is added to all indices.
 
     If `source` is None, the source of a text is the beginning of the name of its document.
     """

@@ -102,7 +102,7 @@ def source_of(document: str) -> str:
 
 @dataclass(frozen=True)
 class Task:
-    """The work of one process: some files of a source, and the settings of the selection.
+    """Settings of a selection, and the files of a source from which one process selects texts.
 
     `first_file` is the index of the first of these files in the source.
     """
@@ -164,8 +164,8 @@ class _Record:
         self._accepted: list[str] = []
 
     def documents(self, task: Task, file: str) -> Iterator[tuple[str, str]]:
-        """Yield (name, text) of each document of a file, and add the numbers of documents and characters to the
-        counts.
+        """Yield (name, text) of each document of a file. At the end of the file, add its numbers of documents and
+        characters to `counts`.
         """
         documents = characters = 0
         for name, text in task.texts.read(file):

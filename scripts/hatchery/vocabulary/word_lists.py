@@ -50,7 +50,7 @@ def utterances(source: RawSource, file: str, encoding: str, counts: Counter[str]
     """Yield the accepted utterances of a table in the order of its rows.
 
     Adds the numbers of read and dropped rows to `counts`. Raises SourceError, which names file and line, for a
-    malformed table, a missing column, or an invalid number.
+    malformed table, a missing column, or an age or number of tokens that is not a number.
     """
     for place, row in table_rows(source, file, encoding):
         counts["rows"] += 1
@@ -137,7 +137,7 @@ def cleaned_words(utterance: str, reading: ReadingName) -> Iterator[str]:
 def rejection(word: str, dictionary: Set[str] | None, reading: ReadingName) -> str | None:
     """Return the reason why a cleaned word of a transcript is rejected, or None if it is accepted.
 
-    If `dictionary` is None, the checks by dictionary and by suffix are left out.
+    If `dictionary` is None, a word need neither be in a dictionary nor end in one of SUFFIXES.
     """
     if reading == "corrected":
         if word in UNINTELLIGIBLE:

@@ -75,7 +75,7 @@ class RunCost:
 
 @dataclass(frozen=True)
 class ShardsOnDisk:
-    """Size in bytes of token shards that already exist, and their number of training tokens."""
+    """Size of existing token shards in bytes, and number of training tokens that these shards contain."""
 
     bytes: int
     training_tokens: int
@@ -89,7 +89,7 @@ def cost_settings(settings: Mapping[str, Any]) -> CostSettings:
 
 
 def estimate(settings: CostSettings) -> list[RunCost]:
-    """Return the costs of the runs, in the order of the experiment.
+    """Return the cost of each pretraining in `settings.runs`, in the same order.
 
     Raises ConfigError or ModelError for an invalid run or model, and ConfigError for a precision that the planned
     device does not support.
@@ -136,9 +136,11 @@ def shards_on_disk(manifest: Path) -> ShardsOnDisk | None:
 
 
 def planned_at(run: PretrainSettings, per_sequence: FlopsPerSequence, pace: float) -> PretrainSettings:
-    """Return the settings of a run. The number of steps that a budget in minutes allows replaces this budget.
+    """Return the settings of a run with `steps` in place of a training budget in minutes: the number of steps that the
+    run can make in these minutes.
 
-    `pace` is the speed in FLOPs per second. Settings without a budget in minutes are returned unchanged.
+    `pace` is the speed in FLOPs per second. Settings that state `steps`, or that have no budget in minutes, are
+    returned unchanged.
     """
     if run.budget is None or run.budget.words is not None or run.steps is not ABSENT:
         return run
@@ -197,13 +199,13 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
 
 
 def _members(planned: PlannedRun, settings: CostSettings) -> list[ModelConfig]:
-    """Return the configurations of the member models if the run is an ensemble; empty for other runs."""
+    """Return the configurations of the member models if `planned` is an ensemble; empty for other runs."""
     where = f"cost.runs.{planned.name}.members"
     return [model_config({**model, "vocab_size": settings.vocabulary_size}, where) for model in planned.members]
 
 
 def development_flops(plan: StepPlan, first_step: int, per_sequence: FlopsPerSequence) -> float:
-    """Return the FLOPs of all evaluations on development text after `first_step`."""
+    """Return the FLOPs of all evaluations on development text that a pretraining makes after step `first_step`."""
     run = plan.settings
     # Development sequences always have the first sequence length, so that losses are comparable over the whole run.
     scored = evaluations(run, first_step) * run.evaluation_sequences

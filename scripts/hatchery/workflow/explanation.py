@@ -120,7 +120,7 @@ def setting_changes(job: PlannedJob, jobs: Jobs, project: Path) -> list[Differen
 def _remembered(params: Iterable[str]) -> Mapping[str, Any] | None:
     """Return the settings of a job; `params` are the job's parameters, as the `repr` texts that Snakemake records.
 
-    None if no parameter, or more than one, contains settings.
+    The settings are one of the parameters. None if this parameter cannot be identified.
     """
     found = [text for text in params if '"stage":' in text]
     return json.loads(ast.literal_eval(found[0])) if len(found) == 1 else None
@@ -129,8 +129,8 @@ def _remembered(params: Iterable[str]) -> Mapping[str, Any] | None:
 def _manifests(job: PlannedJob, jobs: Jobs) -> list[str]:
     """Return the paths at which the manifest of a job's output may be.
 
-    The paths are the output's own manifest and, for a result that is stored by digest, the readable paths of the
-    result, which may still be links to an earlier result.
+    A manifest among the job's outputs comes first. For a result that is stored by digest, the readable paths of its
+    manifest follow; these paths may still be links to an earlier result.
     """
     own = [output for output in job.outputs if Path(output).name == MANIFEST]
     places = jobs.results_at(job.wildcards[MODEL], job.wildcards.get(ADDRESS, "")) if MODEL in job.wildcards else []
@@ -140,7 +140,8 @@ def _manifests(job: PlannedJob, jobs: Jobs) -> list[str]:
 def present_settings(rule: str, wildcards: Mapping[str, str], jobs: Jobs) -> str | None:
     """Return the settings of a rule's job in the current configuration, as canonical JSON.
 
-    None if the rule has no stage, or if no requested result has the job's address (the name of its folder).
+    None if the job is unknown: the rule runs no stage, or no result with the job's address (name of its folder) was
+    requested.
     """
     if MODEL in wildcards:
         address = wildcards.get(ADDRESS, wildcards[MODEL])

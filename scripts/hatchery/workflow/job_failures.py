@@ -77,8 +77,8 @@ class FailedJob:
 
     @property
     def is_reported(self) -> bool:
-        """True if the final report mentions the job. A job that the user stopped is only mentioned if it saved a
-        checkpoint.
+        """True if the report at the end of the Snakemake call mentions the job. A job that the user stopped is only
+        mentioned if it saved a checkpoint.
         """
         return not self.stopped or self.ending == _TO_CONTINUE
 

@@ -48,8 +48,8 @@ folder) to the model's name.
 class JobLines(logging.Handler):
     """Logging handler that writes one line per job to the terminal, and at the end the errors of failed jobs.
 
-    `own` is Snakemake's handler for the terminal. If `own` is set, Snakemake's original messages are written by `own`,
-    and this handler only adds the errors.
+    `own` is Snakemake's own handler for the terminal, or None. With `own`, the terminal shows Snakemake's original
+    messages instead of the line per job, followed by the errors of failed jobs.
     """
 
     def __init__(self, stream: TextIO, names_of: NamesOf, own: logging.Handler | None = None) -> None:
@@ -116,8 +116,9 @@ class JobLines(logging.Handler):
     def _without_event(self, record: logging.LogRecord, text: str) -> str:
         """Return the text of a log record that has no job event; empty if the record is not shown.
 
-        Shown are: warnings; errors; messages on conda; the path of the log; the id of Slurm's run; the message that no
-        job needs to run. If the record reports a job's submission to Slurm, return the line of this job.
+        Shown are: warnings; errors; messages on conda; the path of the log; the run id that all Slurm jobs of this
+        Snakemake call share; the message that no job needs to run. If the record reports a job's submission to Slurm,
+        return the line of this job.
         """
         self._sends_to_slurm |= text.startswith(_SLURM_RUN)
         if (submitted := _SUBMITTED.match(text)) is not None:

@@ -117,8 +117,8 @@ class Jobs:
         return self._calls[key]
 
     def known(self, wildcards: Mapping[str, str]) -> dict[str, Any]:
-        """Return all arguments, by name, that a function in a stage's record may request, for a job with these
-        wildcards.
+        """Return the objects, by argument name, that functions in a stage's record can have as arguments for a job with
+        these wildcards. For example, `of` builds the paths of the job's inputs and outputs.
         """
         of = Outputs(self.project, **wildcards)
         return {"of": of, "jobs": self, "results": self.results, "project": self.project}
@@ -236,9 +236,10 @@ class Jobs:
         return self._shared[path]
 
     def checkpoints(self, experiment: str, run: str) -> dict[str, str]:
-        """Return the manifests of the milestones that a run saves at word counts, by name of the milestone.
+        """Return the manifests of the intermediate models that a run saves at word counts, by name of the milestone.
 
-        If the run continues other runs, the milestones of those runs are included.
+        If the training of a run continues the training of other runs, the intermediate models of those runs are
+        included.
         """
         return {
             kept.milestone: MODEL.format(model=self._milestone_address(where, kept))
@@ -265,8 +266,8 @@ class Jobs:
     # Names -----------------------------------------------------------------------------------------------------------
 
     def learn_names(self, experiments: Iterable[str]) -> None:
-        """Record, for all results of these experiments, the names (experiment, run and so on) that belong to each
-        address (name of a folder). `names` then finds the names by address.
+        """Record the names (experiment, run and so on) of all results of these experiments, by the results' addresses
+        (names of folders). The method `names` then finds the names that belong to an address.
         """
         for experiment in experiments:
             made = self.results.models(experiment), self.results.evaluations(experiment)
@@ -275,11 +276,11 @@ class Jobs:
             )
 
     def results_at(self, model: str, address: str = "") -> list[SharedResult]:
-        """Return the results with these addresses (names of folders) that this Snakemake call has requested, in the
-        order of the requests.
+        """Return the results in one folder that this Snakemake call has requested, in the order of the requests.
+        Several experiments may share the folder.
 
-        `model` is the address of the model, and `address` is the address of an evaluation. Without `address`, the
-        result is the model.
+        `model` is the name of the model's folder, and `address` is the name of an evaluation's folder. Without
+        `address`, the result is the model.
         """
         return self._at.get((model, address) if address else (model,), [])
 

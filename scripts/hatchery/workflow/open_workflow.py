@@ -63,7 +63,8 @@ def read_request(argv: Sequence[str]) -> Request | None:
     """Return the targets and options in `argv`, the command line of Snakemake, which begins with the program.
 
     The command line is parsed here because Snakemake passes the targets to the workflow only after it has read the
-    Snakefile. Return None if the command line belongs to another program, is invalid, or requests no output.
+    Snakefile. Return None if the command line belongs to another program, is invalid, or requests no run (such as
+    `--list-rules` or `--unlock`).
     """
     program = Path(argv[0]) if argv else Path()
     if program.name != "snakemake" and (program.name, program.parent.name) != ("__main__.py", "snakemake"):
@@ -134,8 +135,10 @@ def frozen_configuration(folder: str | Path, is_main_process: bool, may_write: b
 
 
 def _files(folder: str | Path) -> dict[Path, bytes]:
-    """Return the contents of the files of a configuration by path. If missing files are read from the shipped
-    configuration, the files of the shipped configuration are included.
+    """Return the contents of the files of a configuration by path.
+
+    If files that `folder` lacks are read from the configuration that Hatchery is shipped with, the files of this
+    shipped configuration are included.
     """
     found = _files_in(Path(folder))
     shipped = shipped_for(Path(folder))
@@ -220,10 +223,11 @@ def is_module(workflow: Any) -> bool:
 
 @with_plain_errors
 def begin_in_module(rules: Rules, workflow: Any) -> None:
-    """Do the work of `onstart` if Hatchery is a module, because Snakemake does not call a module's `onstart`.
+    """Write the specifications of jobs, and links, if Hatchery is a module of another workflow. Otherwise `onstart`
+    writes them, but Snakemake does not call a module's `onstart`.
 
-    Specifications of jobs, and links, are then written while jobs are planned. Raises ConfigError if the module has a
-    `prefix`. Snakemake would add the prefix to its own paths, but not to the paths in the specifications.
+    Specifications and links are then written while jobs are planned. Raises ConfigError if the module has a `prefix`.
+    Snakemake would add the prefix to its own paths, but not to the paths in the specifications.
     """
     if workflow.modifier.modify_path("results/demo", "output") != "results/demo":
         raise ConfigError("module: got `prefix` or `replace_prefix`, expected neither; use --directory instead")

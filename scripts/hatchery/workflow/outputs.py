@@ -70,9 +70,10 @@ class Outputs:
         return str(pattern).format(**values)
 
     def each(self, stage: str, output: str = "", **values: str | Iterable[str]) -> dict[str, str]:
-        """Return the paths of a stage's output for several values of one wildcard; the keys are these values.
+        """Return the paths of a stage's output for several values of one wildcard; the keys are the values of this
+        wildcard.
 
-        The value of exactly one keyword argument is a list.
+        Keyword arguments are wildcards. The value of exactly one wildcard is a list, and the other values are texts.
         """
         fixed = {name: value for name, value in values.items() if isinstance(value, str)}
         [(wildcard, names)] = ((name, value) for name, value in values.items() if not isinstance(value, str))
@@ -87,9 +88,10 @@ class Outputs:
         return self(CORPORA[self.project.corpus(corpus).made_from], corpus=corpus)
 
     def part(self, corpus: str, made_from: str) -> Any:
-        """Return the value of a key in a corpus's configuration file; the argument `made_from` is the name of the key.
+        """Return the value of the key `made_from` in a corpus's configuration file.
 
-        The key is `sources`, `sample` or `sequences`. Raises ConfigError if the file has another of these keys.
+        The key is `sources`, `sample` or `sequences`, and a file contains only one of these keys. Raises ConfigError if
+        the file contains another of these keys than `made_from`.
         """
         block = self.project.corpus(corpus)
         if block.made_from != made_from:

@@ -33,8 +33,8 @@ def retries_of(arguments: Iterable[str] = ("--profile", PROFILE)) -> int:
 def endless_trainings(experiments: Iterable[str], resources: Resources, retries: int) -> Iterator[str]:
     """Yield a note for each experiment in which an unfinished training needs more attempts than `retries` allow.
 
-    The limit of the first attempt is `pretraining_minutes` or, if this key is not set, the estimated run time. Later
-    attempts have higher limits. No limit exceeds `cluster.max_minutes` (or `gpu_max_minutes`).
+    The time limit of the first attempt is `pretraining_minutes` or, if this key is not set, the estimated run time.
+    Later attempts have higher time limits, up to `cluster.max_minutes` (or `gpu_max_minutes`).
     """
     jobs = resources.jobs
     cluster = jobs.project.config.cluster

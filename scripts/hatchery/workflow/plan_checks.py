@@ -33,8 +33,8 @@ Asked = tuple[str, str]
 def collect_problems(
     project: Project, asked: Iterable[Asked], problems: Problems, is_own_environment: bool = True
 ) -> list[str]:
-    """Add the mistakes in the configuration blocks `asked`, and in all blocks to which these blocks refer, to
-    `problems`.
+    """Check configuration files and inline definitions, and add their mistakes to `problems`. `asked` are pairs (kind,
+    name); files and definitions to which these refer are also checked.
 
     Return notes on surprising properties of evaluation data. `is_own_environment` is True if jobs run in the software
     environment of this process. Only then does the check report missing packages.
@@ -126,7 +126,8 @@ _WILDCARD = re.compile(r"\{(\w+)\}")
 
 
 def requested_blocks(target: str, patterns: Iterable[str], project: Project) -> list[tuple[str, str]]:
-    """Return (kind, name) of each configuration block that the path `target` names; empty if no rule makes this path.
+    """Return (kind, name) of each configuration file or inline definition (such as an experiment or a corpus) that the
+    path `target` names; empty if no rule makes this path.
 
     `patterns` are the output patterns of all rules, with `{wildcards}`. If the path contains an unknown name, raises
     ConfigError, which suggests the most similar name.

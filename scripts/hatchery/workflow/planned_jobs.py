@@ -119,8 +119,8 @@ def opened(arguments: Sequence[str]) -> Iterator[tuple[Any, WorkflowApi]]:
 
 
 def dag_of(parsed: Any, everything: bool = False) -> DAGSettings:
-    """Return the planning options from command line and profile; if `everything` is true, the plan includes finished
-    jobs.
+    """Return Snakemake's settings for planning, from the parsed command line and profile. If `everything` is true, the
+    plan includes finished jobs.
     """
     return DAGSettings(
         targets=parsed.targets,

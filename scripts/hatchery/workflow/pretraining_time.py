@@ -77,7 +77,8 @@ class PretrainingTimes:
 
 @cache
 def _flops_per_sequence(model: str, vocabulary_size: int, length: int, labelled_share: float) -> float:
-    """Return the training FLOPs of one sequence of `length` tokens.
+    """Return the training FLOPs of one sequence of `length` tokens. `labelled_share` is the share of positions that
+    have a label.
 
     `model` is JSON text, so that results can be cached: runs with different seeds or training variants have equal
     models.
@@ -89,6 +90,10 @@ def _flops_per_sequence(model: str, vocabulary_size: int, length: int, labelled_
 def _flops_per_taught_sequence(
     model: str, teachers: str, vocabulary_size: int, length: int, labelled_share: float
 ) -> float:
-    """Return the training FLOPs of one sequence, including the forward passes of the teachers. Results are cached."""
+    """Return the training FLOPs of one sequence of `length` tokens, including the forward passes of the teachers.
+    `labelled_share` is the share of positions that have a label.
+
+    Results are cached.
+    """
     taught = teaching_flops_per_sequence(json.loads(teachers), vocabulary_size, length, labelled_share)
     return _flops_per_sequence(model, vocabulary_size, length, labelled_share) + taught

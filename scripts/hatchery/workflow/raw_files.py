@@ -71,11 +71,11 @@ class RawFiles:
         return self._same[manifest]
 
     def changed(self, manifest: str, made: Path) -> tuple[Path, Listing] | None:
-        """Return (path, current file list) of the source with this manifest, if the source is newer than the file
-        `made`: the source's files have changed since their registration, or the source was registered after `made` was
-        written.
+        """Return (path, current file list) of a source if the file `made`, which was made from it, may be outdated: the
+        source's files have changed since their registration, or the source was registered after `made` was written.
+        `manifest` is the source manifest.
 
-        None if the source is not newer, or if it has no files.
+        Otherwise, and if the source has no files, return None.
         """
         if not (self._is_planning and manifest.startswith(f"{REGISTERED}/") and made.is_file()):
             return None
@@ -87,8 +87,8 @@ class RawFiles:
         return None if is_registered and registered_ns <= made.stat().st_mtime_ns else (root, found)
 
     def _looked_at(self, manifest: str) -> tuple[Path, Listing, int, bool] | None:
-        """Return (path, current file list, time of registration, True if the file list is unchanged) of a registered
-        source.
+        """Return a tuple for a registered source: its path, its current file list, the modification time of its
+        manifest in nanoseconds, and True if the file list has not changed since the registration.
 
         None if the source's files or its manifest do not exist.
         """
@@ -99,7 +99,9 @@ class RawFiles:
         return given[0], found, Path(manifest).stat().st_mtime_ns, is_registered
 
     def _given(self, source: str) -> tuple[Path, bool] | None:
-        """Return (path, True if symbolic links are followed) of a source; None if the configuration states no path."""
+        """Return (path, True if symbolic links are followed) from the configuration of a raw input; None if the
+        configuration states no path.
+        """
         given = self._project.raw_input(source)
         return None if given is None or given.path is None else (Path(given.path), given.follow_links)
 

@@ -104,10 +104,10 @@ def _one_gpu(cluster: ClusterSettings) -> dict[str, Resource]:
 def _pretraining_shape(cluster: ClusterSettings, facts: JobFacts) -> dict[str, Resource]:
     """Return the resources of a pretraining with one process per GPU.
 
-    There are three cases, with different keys; with the keys of another case, Slurm refuses the job or never starts it.
-    A single process needs neither tasks nor `mpi`. Several processes per node need the number of tasks per node. One
-    process on each of several nodes needs the total number of tasks, and `tasks_per_gpu=0`, which prevents a
-    contradictory `--ntasks-per-gpu`.
+    There are three cases, and each case has its own resource names; with the names of another case, Slurm refuses the
+    job or never starts it. A single process needs neither tasks nor `mpi`. Several processes per node need the number
+    of tasks per node. One process on each of several nodes needs the total number of tasks, and `tasks_per_gpu=0`,
+    which prevents a contradictory `--ntasks-per-gpu`.
     """
     nodes, per_node = cluster.nodes, cluster.processes_per_node
     resources: dict[str, Resource] = {
@@ -151,7 +151,9 @@ class Resources:
         self._times: dict[str, PretrainingTimes] = {}
 
     def threads(self, kind: Threads | None) -> int:
-        """Return the number of processor threads of a job whose stage has this kind of threads; 1 if `kind` is None."""
+        """Return the number of processor threads of a stage's job. `kind` is the kind of threads that the stage's
+        record states, such as `tokenization`; None means one thread.
+        """
         if kind is None:
             return 1
         return TOKENIZATION_THREADS if kind == "tokenization" else int(getattr(self._config.compute, f"{kind}_threads"))

@@ -134,7 +134,7 @@ class ResultPaths:
 
     def about_source(self, source: str) -> dict[str, object]:
         """Return information on a raw input: `about` contains its origin, licence and terms, and `readings` contains
-        its use by suites and tasks.
+        the suites and tasks that read it, with their settings.
         """
         experiments = [name for kind, name in self.project.checked if kind == "experiment"]
         data = (read for experiment in experiments for read in self._data_read(experiment))

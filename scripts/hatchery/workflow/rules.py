@@ -61,8 +61,8 @@ def error_lines(error: HatcheryError) -> str:
 
 
 class Rules:
-    """The rules of a project. In the process of a single cluster job, `is_main_process` is false and nothing is
-    planned.
+    """Functions and values with which the Snakefile defines its rules for a project. In the process of a single cluster
+    job, `is_main_process` is false and nothing is planned.
     """
 
     def __init__(self, project: Project, is_main_process: bool = True) -> None:
@@ -89,7 +89,9 @@ class Rules:
         return found
 
     def inputs(self, record: Stage) -> Callable[[Any], list[str]]:
-        """Return the input function of a stage's rule, which returns all files that a job reads."""
+        """Return the input function of a stage's rule. The input function returns the files that a job reads or that
+        must be made before the job.
+        """
 
         def found(wildcards: Any) -> list[str]:
             paths = paths_of(self.inputs_by_argument(record.name, wildcards).values())
@@ -109,11 +111,11 @@ class Rules:
         return {**models, **{key: given[key] for key, each in arguments.items() if each.is_input and key in given}}
 
     def shown_manifest(self, workflow: Any) -> Callable[[Any], str]:
-        """Return the input function of the rule `show_result`, which makes the links at readable paths. The input
-        function returns the manifest that a link must have as its target.
+        """Return the input function of the rule `show_result`. This rule makes a link at a readable path, and the input
+        function returns the manifest to which the link must point.
 
-        If an existing link has another target, the rule is forced to run, because Snakemake itself checks only that the
-        link exists.
+        If an existing link points to another manifest, the rule is forced to run, because Snakemake itself checks only
+        that the link exists.
         """
 
         def manifest(wildcards: Any) -> str:
@@ -147,7 +149,9 @@ class Rules:
             return False
 
     def _known(self, wildcards: Any) -> dict[str, Any]:
-        """Return all arguments, by name, that a function in a stage's record may request."""
+        """Return the objects, by argument name, that functions in a stage's record can have as arguments for a job with
+        these wildcards. The wildcards are included.
+        """
         return {**self.jobs.known(dict(wildcards.items())), "raw_files": self.raw_files, **wildcards}
 
     def _call(self, record: Stage, wildcards: Any) -> Call:

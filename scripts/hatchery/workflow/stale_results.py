@@ -30,7 +30,7 @@ OTHER_CONTENT = "was made from other content"
 
 
 def watch_stale_results(workflow: Any, dry_run: bool) -> None:
-    """Report stale results at the end of this Snakemake call.
+    """At the end of this Snakemake call, report results whose inputs have changed and results that were altered.
 
     If a result was altered, or the content of an input has changed since a finished result was made from the input, the
     call ends with status 1. The status of a dry run does not change.
@@ -80,7 +80,9 @@ class StaleLine(NamedTuple):
 
 
 def stale_lines(finished: Iterable[Any]) -> Iterator[StaleLine]:
-    """Yield warnings on the outputs of `finished`, the jobs that Snakemake considers up to date."""
+    """Yield warnings on outputs whose inputs have changed, on altered outputs, and on modification times in the future.
+    `finished` are the jobs that Snakemake considers up to date.
+    """
     stale: dict[str, str] = {}
     has_other_content = False
     altered: list[str] = []
@@ -136,9 +138,10 @@ def _verified_difference(output: Path, digest_of: Callable[[Path], str]) -> str:
 
 
 def _difference(made: Manifest, digest_of: Callable[[Path], str]) -> str:
-    """Return a description of the first recorded input that differs from the current file.
+    """Return a description of the first input that differs from its checksum in the manifest `made`, or that is
+    missing.
 
-    Empty if all inputs are equal to the current files, or if the inputs are unknown.
+    Empty if all inputs are unchanged, or if the manifest does not list its inputs.
     """
     try:
         # Compare the paths that the stage has recorded. Snakemake's inputs may be other files: the manifest of a job

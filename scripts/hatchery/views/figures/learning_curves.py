@@ -217,10 +217,11 @@ def draw_learning_curves(
 
 
 def _groups(settings: FigureSettings, untrained: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the legend's label of each group of models, and the group of each model. A group has one colour.
+    """Return two mappings: from the name of each group of models to its label in the legend, and from each model to its
+    group. All lines of a group have the same colour.
 
-    The settings of figures with many models may name grid sets; then a group is all models of one grid set. Otherwise,
-    a group is a single model.
+    If `settings.sets` maps models to grid sets (groups of models that a grid defines), the groups are the grid sets.
+    Otherwise, each model is a group of its own.
     """
     if not settings.sets:
         return models_with_counts(settings.runs), {model: model for model in models_in_order(settings.runs)}

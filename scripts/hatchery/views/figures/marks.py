@@ -90,9 +90,10 @@ PublishedMarks = Mapping[Key, PublishedValue]
 
 
 def comparable_values(settings: FigureSettings, tables: Tables) -> dict[Key, PublishedValue]:
-    """Return the comparable published values of the models in the experiment; empty if the settings name no paper.
+    """Return the published values that are comparable with our scores, by their keys. The mapping is empty if
+    `settings.published` names no paper.
 
-    Raises ConfigError if the settings name a paper that the tables lack, and EvaluationError for an invalid table.
+    Raises ConfigError if `tables` lacks the published values of this paper, and EvaluationError for an invalid table.
     """
     papers = [path for name, path in tables.items() if name.partition("/")[0] == PUBLISHED]
     values = chosen_values(settings.published, papers, "tables: published")
@@ -121,8 +122,8 @@ def published_handle(style: Style) -> Line2D:
 
 @dataclass(frozen=True)
 class MeanRow:
-    """A row of a panel of means: its name, its style, and its values (mean, spread), which are None if the mean is
-    unknown.
+    """A model's row in a panel that shows means: the model's name and style, and the pair (mean, spread), which is None
+    if the mean is unknown.
     """
 
     name: str
@@ -133,7 +134,7 @@ class MeanRow:
 def draw_means(axes: Axes, title: str, rows: Sequence[MeanRow], size: float, least: int = 1) -> None:
     """Draw a panel with a row per model from top to bottom: a dot at the mean, and a bar for the spread.
 
-    The panel has the height of at least `least` rows.
+    If there are fewer rows than `least`, the panel has empty space in place of the missing rows.
     """
     for place, row in enumerate(reversed(rows)):
         if row.mean is not None:
@@ -160,9 +161,10 @@ def point_of(
     values: Sequence[float],
     of: Callable[[Sequence[float]], tuple[float | None, float | None]] = mean_and_deviation,
 ) -> Point:
-    """Return the point at x = `place` for the mean and spread of at least one value.
+    """Return a point (x, mean, spread). Its x coordinate is `place`, and its mean and spread are those of `values`,
+    which contain at least one value.
 
-    `of` computes mean and spread; by default, the spread is the sample standard deviation.
+    The function `of` computes mean and spread; by default, the spread is the sample standard deviation.
     """
     mean, spread = of(values)
     assert mean is not None
@@ -183,7 +185,7 @@ def draw_band(axes: Axes, points: Sequence[Point], look: ModelStyle, highest: fl
 
 
 def up_to(highest: float | None, mean: float, spread: float) -> float:
-    """Return the spread above a mean, limited so that mean plus spread is at most `highest`."""
+    """Return the length of the upper error bar of a mean: `spread`, but at most `highest` minus `mean`."""
     return spread if highest is None else max(0.0, min(spread, highest - mean))
 
 
@@ -227,9 +229,10 @@ def draw_steps(settings: FigureSettings, tables: Tables, panels: Sequence[Panel]
 
 
 def points_by_model(rows: Sequence[tuple[str, int, float | None]]) -> dict[str, list[Point]]:
-    """Return the points of each model, sorted by step, from (model, step, value) of single seeds.
+    """Return the points (step, mean, standard error over seeds) of each model, sorted by step. Each of `rows` is the
+    (model, step, value) of one seed.
 
-    The spread is the standard error. Missing values are ignored.
+    Missing values are ignored.
     """
     found: dict[str, dict[int, list[float]]] = {}
     for model, step, value in rows:

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Asks:
-    """Additional settings of figures that need a kind of results.
+    """The settings that a kind of results adds to the settings of each figure that draws these results.
 
-    `settings` is the settings class of these figures. `values` returns the additional settings, given an experiment or
-    study and the drawn runs. `models` returns the drawn models, if not all models are drawn.
+    `settings` is the settings class of these figures. `values` computes the added settings from a project, the name of
+    an experiment or study, and the drawn runs. `models` returns the models that these figures draw; None if they draw
+    all models.
     """
 
     settings: type[FigureSettings]
@@ -52,8 +53,8 @@ class Need:
 
 @dataclass(frozen=True)
 class RegularisedStart(Settings):
-    """Strength of the penalty for predictions near the unigram distribution, and the number of steps with the penalty.
-    Without the penalty, both are 0.
+    """Settings of the penalty for predictions near the unigram distribution: its strength, and the number of steps with
+    the penalty. For a run without the penalty, both are 0.
     """
 
     penalty: float
@@ -62,9 +63,9 @@ class RegularisedStart(Settings):
 
 @dataclass(frozen=True)
 class SweptValues(Settings):
-    """Values of the configuration keys that a sweep varies, for one run. `line` is the common name of the runs that
-    differ only in these values.
+    """The values that one run of a sweep or grid has for the varied configuration keys.
 
+    `line` is the name of the figure's line that contains the run. Runs on the same line differ only in these values.
     `sized` is True for runs of a grid, which differ in their number of parameters.
     """
 
@@ -77,8 +78,8 @@ class SweptValues(Settings):
 class SweptFigure(FigureSettings):
     """Settings of a figure of models that sweeps or grids define.
 
-    `objectives` names, by model, the prediction task by which perplexity is measured; empty if all models have the same
-    prediction task.
+    `objectives` maps models to prediction tasks, because perplexities of different prediction tasks are not comparable.
+    The mapping is empty if all models have the same prediction task.
     """
 
     swept: dict[str, SweptValues] = field(default_factory=dict)
@@ -100,12 +101,11 @@ class MilestonesFigure(FigureSettings):
 
 
 def regularised_starts(experiment: "Experiment") -> dict[str, RegularisedStart]:
-    """Return the strength of the penalty and the number of steps with the penalty, by run, for all runs that start from
-    a run with `unigram_penalty`, and for comparable runs without the penalty.
+    """Return, by run, the strength of the penalty and the number of steps with the penalty, for two groups of runs.
 
-    A comparable run does not start from another model, but otherwise has the settings of a run that starts from a run
-    with `unigram_penalty`. Comparable runs have the values 0 and come first. Empty if no run starts from a run with
-    `unigram_penalty`.
+    The runs of the second group start from a run with `unigram_penalty`. The runs of the first group have the same
+    model and pretraining settings as a run of the second group, but do not start from another model; their two values
+    are 0. Empty if no run starts from a run with `unigram_penalty`.
     """
     found, compared, runs = dict[str, RegularisedStart](), [], experiment.runs
     for run, entry in runs.items():

@@ -137,10 +137,12 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def suite_bars(suite: str, measured: pl.DataFrame, published: PublishedMarks | None = None) -> SuiteBars:
-    """Return a panel with means and deviations over seeds: phenomena by name, then averages.
+    """Return a panel with the mean score and its deviation over seeds for each phenomenon, sorted by name, followed by
+    averages.
 
-    The first average is over pairs, if the suite has this average. Otherwise the first average is over phenomena, if
-    there are several phenomena. The average over paradigms follows if a paper prints it for one of the models.
+    The first average is the mean over all pairs. If `measured` lacks this average, it is the mean over phenomena, which
+    is shown only if there are several phenomena. The second average, the mean over paradigms, is shown only if
+    `published` contains it for one of the models.
     """
     metrics = set(measured.filter(pl.col("level").is_in(LEVELS))["metric"])
     metric = next((known for known in AXES if known in metrics), ACCURACY)

@@ -1,7 +1,8 @@
 """Gain in log-likelihood of regressions of reading times from adding a language model's surprisals as predictors.
 
-Each response (a column of reading times) of each table has a row of two panels. In one panel, the x axis is the model's
-perplexity; in the other panel, the x axis is the number of words that the model has seen.
+A table of reading times has one or more responses (columns with reading times). Each response is drawn as a row of two
+panels. In one panel, the x axis is the model's perplexity; in the other panel, the x axis is the number of words that
+the model has seen.
 """
 
 from collections.abc import Iterable, Mapping
@@ -61,8 +62,8 @@ Source: `measurements.parquet`, `runs.parquet`.
 
 @dataclass
 class Gains:
-    """Points of a row of panels by model and milestone: for each seed, (perplexity, number of words seen, gain,
-    deviation of the gain).
+    """Points of one response to draw, by model and milestone. Each seed is a tuple (perplexity, number of words seen,
+    gain in log-likelihood, standard deviation of the gain due to sampling).
 
     Unknown values are None.
     """
@@ -72,8 +73,10 @@ class Gains:
     )
 
     def points_of(self, model: str, axis: int) -> list[Point]:
-        """Return the points of a model, sorted by perplexity (`axis` 0) or number of words seen (`axis` 1). If this
-        value is unknown for one of a milestone's seeds, the milestone has no point.
+        """Return a point for each milestone of a model, averaged over seeds. Points are sorted by their x coordinate,
+        which is the perplexity (`axis` 0) or the number of words seen (`axis` 1).
+
+        A milestone has no point if its x coordinate is unknown for any seed.
         """
         found = []
         for seeds in self.points.get(model, {}).values():
@@ -113,8 +116,8 @@ def draw(settings: MilestonesFigure, tables: Tables) -> Figure:
 
 
 def rows_of(runs: Iterable[SeededRun], words: Mapping[str, int | None], measured: pl.DataFrame) -> dict[str, Gains]:
-    """Return the rows of the figure by title, in the order of the table; `words` is the number of words that each run
-    has seen.
+    """Return the rows of panels by title, in the order of the rows of `measured`. `words` is the number of words that
+    each run has seen.
     """
     named = {run.name: run for run in runs}
     trainings = {run.name: run.model for run in named.values() if not run.milestone_of}

@@ -43,8 +43,8 @@ class Declaration:
     - `needs`: kinds of results (`NEEDS`) or analyses that the figure draws
     - `all_models`: True if the figure draws all models, even if there are many; by default, only the first 40 models
       are drawn (`draw_figure.MOST_DRAWN`)
-    - `by_set`: True if the figure also draws all models, coloured by grid set, if all models are in grid sets and there
-      are more than 12 (`MOST_BY_NAME`)
+    - `by_set`: True if the figure also draws all models of a study or experiment with more than 12 models
+      (`MOST_BY_NAME`), if all models are in grid sets (groups of models); colours then show the grid sets
     - `version`: increase this number when the code of the figure changes the drawing
     """
 
@@ -89,8 +89,10 @@ def _literal(keyword: ast.keyword, path: Path) -> Any:
 
 
 def numbers_of(tables: Tables, analysis: str) -> dict[str, list[dict[str, str]]]:
-    """Return the rows of `numbers.csv` of an analysis, by entry under `analyses` in the study. Raises ManifestError for
-    an altered table.
+    """Return the rows of each file `numbers.csv` of an analysis. The key is the name that the study's configuration
+    gives to the file's entry under `analyses`.
+
+    Raises ManifestError for an altered table.
     """
     parts = {name: name.partition("/") for name in tables}
     return {parts[name][2]: read_numbers(path) for name, path in tables.items() if parts[name][0] == analysis}
@@ -125,13 +127,15 @@ def tables_of(figure: Declaration) -> list[str]:
 
 
 def figures_drawn_from(has: Collection[str]) -> dict[str, Declaration]:
-    """Return the figures that can be drawn from the results `has`: keys of NEEDS and names of analyses."""
+    """Return the figures whose needed results are all in `has`, which contains kinds of results (keys of NEEDS) and
+    names of analyses.
+    """
     return {name: figure for name, figure in declared_figures().items() if set(figure.needs) <= set(has)}
 
 
 def require_figure(name: str, has: Collection[str], of: str) -> Declaration:
-    """Return the declaration of a figure for the experiment or study `of`, which has the results `has` (as in
-    `figures_drawn_from`).
+    """Return the declaration of the figure `name` for the experiment or study named `of`. `has` contains its kinds of
+    results (keys of NEEDS) and its analyses.
 
     Raises ConfigError if the figure needs a result that `has` does not contain.
     """

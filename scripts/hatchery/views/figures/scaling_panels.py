@@ -31,7 +31,9 @@ Rows = Sequence[Mapping[str, str]]
 
 @dataclass(frozen=True)
 class LawPanel:
-    """One panel: rows of one entry of the analysis, either of our curves or of the published curves."""
+    """One panel. `rows` are rows of the file `numbers.csv` of an analysis `power_laws`, either of our curves or of the
+    published curves.
+    """
 
     title: str
     rows: Rows
@@ -42,10 +44,10 @@ class LawPanel:
 
 
 def law_panels(entries: Mapping[str, Rows]) -> list[LawPanel]:
-    """Return a panel for each entry of the analysis and each source of curves (our runs or published runs) with data
-    points.
+    """Return panels with data points. The keys of `entries` are the names that the study gives to its analyses
+    `power_laws`. Each analysis has a panel for our runs and a panel for published runs.
 
-    If there are several entries, titles name the entry.
+    If there are several analyses, the titles of panels contain their names.
     """
     found = []
     for entry, rows in entries.items():
@@ -64,7 +66,9 @@ def draw_laws(settings: FigureSettings, tables: Tables, axis: str) -> Figure:
 
 
 def draw_entries(settings: FigureSettings, entries: Mapping[str, Rows], axis: str) -> Figure:
-    """Return the figure of `draw_laws`, from the rows of `numbers.csv` by entry of the analysis."""
+    """Return the figure of the loss against `axis`: flops, tokens or parameters. `entries` are the rows of
+    `numbers.csv` of each analysis `power_laws`, by the analysis's name in the study.
+    """
     style, panels = settings.style, law_panels(entries)
     width, size = style.width_inches, style.font_size
     rows, columns = grid_shape(max(1, len(panels)), 1 if is_narrow(style) else 2)
@@ -121,8 +125,8 @@ def _draw_panel(axes: Axes, panel: LawPanel, axis: str, style: Style) -> None:
 
 
 def _regions(panel: LawPanel, axis: str) -> list[list[tuple[float, float]]]:
-    """Return lists of compute-optimal points (x, loss): one list for each model that is optimal in consecutive bins of
-    FLOPs.
+    """Return lists of compute-optimal points (x, loss), sorted by FLOPs. The points of a list are consecutive and
+    belong to the same model. If only few consecutive points belong to a model, they have no list.
     """
     best = sorted((row for row in panel.of_kind("point") if row["optimal"] == "1"), key=lambda row: float(row["flops"]))
     found = regions_of_one_model([row["model"] for row in best])
@@ -130,7 +134,7 @@ def _regions(panel: LawPanel, axis: str) -> list[list[tuple[float, float]]]:
 
 
 def _shade(axes: Axes, points: Sequence[tuple[float, float]]) -> None:
-    """Draw a box around points. The axes are logarithmic, so each margin is a factor."""
+    """Draw a box around points. On the logarithmic axes, margins of equal width are equal factors."""
     bounds = [
         (min(values) / wide, max(values) * wide) for values, wide in zip(_columns(points), (1.12, 1.03), strict=True)
     ]
@@ -140,10 +144,10 @@ def _shade(axes: Axes, points: Sequence[tuple[float, float]]) -> None:
 
 
 def _laws(panel: LawPanel, axis: str) -> Rows:
-    """Return the fitted power laws of a panel.
+    """Return the fitted power laws of a panel for an axis.
 
-    The law of a region is omitted if it is fitted to the same number of points as the law of all points, because both
-    laws are then equal.
+    There is one law of all compute-optimal points, and one law of each region (part of the points). A region's law is
+    omitted if its number of points equals the number of all points, because both laws are then equal.
     """
     laws = [law for law in panel.of_kind("law") if law["axis"] == axis and law["exponent"]]
     every = next((law["points"] for law in laws if law["region"] == WHOLE), "")

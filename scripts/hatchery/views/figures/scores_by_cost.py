@@ -1,6 +1,7 @@
 """Scores after fine-tuning against number of parameters and pretraining FLOPs, with perplexity as colour.
 
-The figure follows Figure 4 of the reduced-vocabulary study. The data come from the analysis `correlation`.
+Source: "Honey, I Shrunk the Language: Language Model Behavior at Reduced Scale", Figure 4. The data come from the
+analysis `correlation`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,7 +58,9 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def draw_scores(settings: FigureSettings, entries: Mapping[str, Rows]) -> Figure:
-    """Return the figure: two panels for each suite in each entry of the analysis."""
+    """Return the figure, with two panels (one per x axis) for each suite of each analysis `correlation`. `entries` are
+    the rows of `numbers.csv` by the analysis's name in the study.
+    """
     style, size = settings.style, settings.style.font_size
     panels = [
         (suite if len(entries) == 1 else f"{entry}: {suite}", [row for row in models if row["suite"] == suite])

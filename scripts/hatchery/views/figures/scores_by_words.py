@@ -62,9 +62,10 @@ COLUMNS = 3
 
 @dataclass
 class Lines:
-    """A panel of the figure: points (number of words, score, sampling deviation) of each seed, by model and milestone.
+    """One panel. `points` are (number of words seen, score, standard deviation due to sampling) of each seed, by model
+    and milestone.
 
-    `chance` are the scores of a blind guess.
+    `chance` contains the scores of a blind guess.
     """
 
     metric: str
@@ -106,7 +107,8 @@ def draw(settings: MilestonesFigure, tables: Tables) -> Figure:
 
 
 def panels_of(runs: Iterable[SeededRun], words: Mapping[str, int | None], measured: pl.DataFrame) -> dict[str, Lines]:
-    """Return the panels by title, in the order of the table: suites, splits and tasks with scores of milestones.
+    """Return the panels by title, in the order of the rows of `measured`. Panels show the suites, splits and tasks in
+    which milestones have scores.
 
     `words` is the number of words that each run has seen; a run has no point if this number is unknown (None).
     """

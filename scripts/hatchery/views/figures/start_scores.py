@@ -69,8 +69,8 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def panels_of(rows: Rows) -> Iterator[Panel]:
-    """Yield the panels for the rows of `numbers.csv`. For each experiment, the scores of the test sets precede the
-    areas under the learning curves, and BLEU is next to chrF.
+    """Yield the panels of the figure, made from `rows` of `numbers.csv`. For each experiment, the scores of the test
+    sets precede the areas under the learning curves, and BLEU is next to chrF.
     """
     found: dict[tuple[str, str, str], dict[str, tuple[float, float]]] = {}
     for row in rows:

@@ -89,10 +89,11 @@ Values = dict[str, dict[str, float]]
 
 @dataclass(frozen=True)
 class SweptPanel:
-    """A panel: `axis` is the swept key on the x axis, or PARAMETERS for a grid.
+    """A panel: `axis` is the swept configuration key on the x axis, or PARAMETERS for a grid.
 
-    `lines` are the points of each line, by a label with the values of the other keys. `ticks` are the values on the
-    axis if they are not numbers. `published` are (x, value) for a paper's printed values.
+    `lines` maps the label of each line to the line's points. The label contains the values of the swept keys that are
+    not on the x axis. `ticks` are the values on the x axis if these values are not numbers. `published` are points (x,
+    value) that a paper prints.
     """
 
     title: str
@@ -108,7 +109,7 @@ class SweptPanel:
 
     @property
     def apart(self) -> bool:
-        """True if the score has several panels, because not all models have comparable values of this score."""
+        """True if not all models' scores are comparable. Then the panel shows only one group of comparable models."""
         return APART in self.title
 
 
@@ -122,10 +123,10 @@ def draw(settings: SweptFigure, tables: Tables) -> Figure:
 
 
 def with_rivals(panels: Sequence["SweptPanel"]) -> list["SweptPanel"]:
-    """Return the panels, except for each panel that shows a single model although its score has several panels. The
-    score of such a model is comparable with no other model's score.
+    """Return the panels in which at least two models can be compared: panels are removed if they show only one model
+    because its score is not comparable with the other models' scores.
 
-    If this leaves no panel, return one panel without lines, whose title lists all scores.
+    If no panel remains, return one panel without lines, whose title lists all scores.
     """
     kept = [panel for panel in panels if not panel.apart or sum(map(len, panel.lines.values())) > 1]
     names = list(dict.fromkeys(panel.title.partition("\n")[0] for panel in panels))
@@ -133,7 +134,9 @@ def with_rivals(panels: Sequence["SweptPanel"]) -> list["SweptPanel"]:
 
 
 def published_values(known: PublishedMarks) -> Values:
-    """Return published averages of minimal pairs, by the titles of our scores and then by model."""
+    """Return the averages that papers publish for suites of minimal pairs. The keys are the titles of our scores, and
+    then models.
+    """
     found: Values = {}
     for (model, suite, task, metric), value in known.items():
         if title := _title("minimal_pairs", suite, task, metric):
@@ -142,11 +145,12 @@ def published_values(known: PublishedMarks) -> Values:
 
 
 def main_values(measured: pl.DataFrame, objectives: Mapping[str, str]) -> Values:
-    """Return the main scores: perplexities, averages of suites of minimal pairs (also at the best temperature),
-    averages of tasks, and BLEU of test sets.
+    """Return the main scores by title and run: perplexities, averages of suites of minimal pairs (also at the best
+    temperature), averages of tasks, and BLEU of test sets.
 
-    Models with different `objectives` predict different tokens, so their perplexities are separate scores. Scores with
-    different comparison bases (column `basis` of the measurements) are also separate.
+    Perplexities of models with different `objectives` have different titles, because these models predict different
+    tokens. Scores of one kind that are not comparable (different values in the column `basis` of `measured`) also have
+    different titles.
     """
     found: Values = {}
     bases: dict[str, dict[str, str]] = {}
@@ -168,7 +172,9 @@ def main_values(measured: pl.DataFrame, objectives: Mapping[str, str]) -> Values
 
 
 def _apart(title: str, by_run: dict[str, float], bases: Mapping[str, str]) -> Iterator[tuple[str, dict[str, float]]]:
-    """Yield (title, values by run); values with different comparison bases have different titles."""
+    """Yield (title, values by run) for each group of comparable values. `bases` states the conditions of each run's
+    value. If conditions differ, their differences are appended to `title`.
+    """
     for basis, label in distinguishing_labels(bases.values()).items():
         numbers = {run: value for run, value in by_run.items() if bases[run] == basis}
         yield f"{title}{APART}{label}" if label else title, numbers
@@ -188,9 +194,9 @@ def _title(kind: str, suite: str, task: str, metric: str) -> str:
 
 
 def _averages(suite: str, rows: pl.DataFrame) -> Sequence[tuple[str, float]]:
-    """Return (name, average over tasks) for each average of one run.
+    """Return (name, value) for each average over the tasks of a suite. `rows` are the measurements of one run.
 
-    If there is a single task, return the name of the task and the mean of its first metric.
+    If there is no average but a single task, return the name of the task and the mean of its first metric.
     """
     averages = [
         (average.task, average.aggregate.mean)
@@ -247,9 +253,10 @@ def swept_panels(
 
 
 def _axis(keys: Sequence[str], models: Sequence[SweptValues]) -> str:
-    """Return the numeric key with the most values or, without a numeric key, the key with the most values.
+    """Return the key for the x axis: among numeric keys, or all keys if no key is numeric, the key with the largest
+    number of different values.
 
-    Among keys with equally many values, return the first in the configuration file.
+    If several keys have this number, return the first in the configuration file.
     """
 
     def rank(key: str) -> tuple[bool, int]:

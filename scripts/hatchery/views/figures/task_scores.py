@@ -133,8 +133,8 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def readable_part(panels: dict[str, list[TaskScores]]) -> dict[str, list[TaskScores]]:
-    """Return only the averages if averages exist and there are more than MOST_SCORES scores. Otherwise, return all
-    rows.
+    """Return only the averages over tasks if there are more than MOST_SCORES scores. Otherwise, and if there are no
+    averages, return all `panels`.
     """
     if sum(len(task.scores) for panel in panels.values() for task in panel) <= MOST_SCORES:
         return panels
@@ -184,7 +184,9 @@ def _name(task: TaskScores, style: Style) -> str:
 
 
 def _group_inches(models: int, lines: int, style: Style) -> float:
-    """Return the height of a task in inches: a row per model, and at least the height of the task's name."""
+    """Return the height, in inches, of the part of the figure that shows one task: a row per model, and at least the
+    height of the task's name.
+    """
     row = max(0.15, style.font_size * 1.05 / 72)
     return max((models + 0.8) * row, (1.35 * lines + 0.4) * style.font_size / 72)
 

@@ -95,9 +95,11 @@ def points(
     rows: Sequence[tuple[str, str, str, float, int, float | None]],
 ) -> Mapping[tuple[str, str, str], list[Point]]:
     """Return points (log-frequency, log-probability, standard error), sorted from rare to frequent tokens, by split,
-    metric (LOG_PROBABILITY, WITHOUT_BIAS) and model. Bins with fewer than LEAST_TOKENS tokens are omitted.
+    metric (LOG_PROBABILITY, WITHOUT_BIAS) and model. Each point is a bin: a group of tokens with similar frequencies.
+    Bins with fewer than LEAST_TOKENS tokens are omitted.
 
-    A row of `rows` is (model, bin, metric, value, number of tokens, standard error over tokens) for a single run.
+    Each of `rows` is a measurement of one run: (model, bin, metric, value, number of tokens, standard error over
+    tokens).
     """
     bins: dict[tuple[str, str], dict[str, list[tuple[float, float]]]] = {}
     for model, task, metric, value, tokens, error in rows:

@@ -91,10 +91,11 @@ def written(position: int, word: str) -> str:
 
 
 def panel_rows(rows: Sequence[tuple[str, str, float, str | None]]) -> list[tuple[str, str, float]]:
-    """Return rows (model, task, surprisal), from rows that also contain the comparison basis.
+    """Return (model, task, surprisal) of each row. In `rows`, a fourth component states the conditions of the
+    measurement (its comparison basis).
 
-    If models have different comparison bases, the differing aspects of the bases are appended to the name of the set of
-    texts.
+    If surprisals were measured under different conditions, the values of the conditions that differ are appended to the
+    name of the set of texts, so that each panel shows comparable surprisals.
     """
     bases: dict[str, list[str]] = {}
     for _, task, _, basis in rows:

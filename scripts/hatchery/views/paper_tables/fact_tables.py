@@ -30,7 +30,8 @@ Size = tuple[str, str, str, str]
 
 
 def sizes_printed_in(path: Path, paper: str, number: str) -> dict[Size, tuple[float, str]]:
-    """Return (size, remark) for the printed sizes of one table, by (corpus, source, split, measure).
+    """Return (size, note) of each corpus size that the paper prints in its table `number`, by (corpus, source, split,
+    measure).
 
     Sizes are absolute: a size that is printed in millions is multiplied by a million.
     """
@@ -64,10 +65,10 @@ def sizes_table(
     published: Mapping[Size, tuple[float, str]],
     ours: Mapping[Size, float],
 ) -> PaperTable:
-    """Return the table of printed sizes and our sizes.
+    """Return the table of the printed sizes of corpora and our sizes. `layout` defines its rows and columns.
 
-    Raises ConfigError in three cases: a printed size has no cell in the layout, or has more digits than the layout
-    shows; or a row of the layout has no printed size.
+    Raises ConfigError in three cases: a printed size has no row and column in `layout`, or has more digits than
+    `layout` shows; or a row of `layout` has no printed size.
     """
     where = f"{settings.published.paper}, table {number}"
     places = {_place(row, column) for row in layout.rows for column in layout.columns}
@@ -149,7 +150,8 @@ class TaskSize(Record):
 def read_task_sizes(
     manifests: Mapping[str, Path], layout: TasksLayout, settings: PaperTablesSettings
 ) -> dict[str, TaskSize]:
-    """Return the sizes of the layout's tasks, by the paper's task names; `manifests` are by our task names.
+    """Return the sizes of the tasks in `layout`, by the paper's names of the tasks. `manifests` are fine-tuning
+    manifests by our names of the tasks.
 
     Raises ManifestError for an altered manifest, and EvaluationError for a manifest without sizes.
     """
@@ -170,9 +172,9 @@ def tasks_table(
     printed: PrintedTable,
     ours: Mapping[str, TaskSize],
 ) -> PaperTable:
-    """Return the table of printed sizes, with our sizes below the printed sizes.
+    """Return the table of the sizes of tasks: below the line with a task's printed sizes is a line with our sizes.
 
-    Raises ConfigError if layout and printed table have different rows.
+    Raises ConfigError if `layout` and the printed table have different rows.
     """
     digits = (Digits(0, grouped=True), Digits(0, grouped=True), Digits(layout.decimals))
     lines = []
@@ -198,8 +200,8 @@ def tasks_table(
 
 @dataclass(frozen=True)
 class Shares:
-    """Contributions of layers 1, 2, ... to a probed task in percent, and the slope of their least-squares line in
-    percentage points per layer.
+    """Contributions of layers 1, 2, ... of a model to the probe of one task, in percent. `slope` is the slope of their
+    least-squares line, in percentage points per layer.
     """
 
     percent: tuple[float, ...]
@@ -227,10 +229,11 @@ def layers_table(
     printed: PrintedTable,
     shares: Mapping[tuple[str, str], Shares],
 ) -> PaperTable:
-    """Return the table of printed contributions, with the contributions in our models below each task.
+    """Return the table of the contributions of layers to probes: below the line with the printed contributions to a
+    task are lines with the contributions in our models.
 
-    If a model has more layers than the printed model, the table has further columns. Raises ConfigError if layout and
-    printed table have different cells.
+    If a model has more layers than the paper's model, the table has further columns. Raises ConfigError if `layout` and
+    the printed table have different cells.
     """
     own = {key: value for key, value in shares.items() if key[1] in layout.tasks}
     depth = max([layout.layers, *(len(value.percent) for value in own.values())])

@@ -24,7 +24,9 @@ BoldRule = Literal["best", "within_deviation"]
 
 @dataclass(frozen=True)
 class RowLayout(Settings):
-    """A row of the table: a published row, and its printed name."""
+    """A row of the table: the name of the published row in config/published/values, and the heading of the row in the
+    paper.
+    """
 
     row: str
     """Name of the published row in config/published/values."""
@@ -113,7 +115,7 @@ class ScoreLayout(Settings):
     """Note below the table."""
 
     def resolved_columns(self) -> tuple[ColumnLayout, ...]:
-        """Return the columns, in which omitted keys have the table's values."""
+        """Return the columns. The table's value replaces each key that a column omits."""
         return tuple(self._resolved(column) for column in self.columns)
 
     def _resolved(self, column: ColumnLayout) -> ColumnLayout:
@@ -131,7 +133,7 @@ class ScoreLayout(Settings):
 
 @dataclass(frozen=True)
 class OrderLayout(Settings):
-    """Table of the almost stochastic order of each row over each other row."""
+    """Table that compares each pair of models (rows of the paper) by almost stochastic order."""
 
     kind: Literal["order"]
     """Kind of the table: `order` is a table of the almost stochastic order of models."""
@@ -284,7 +286,9 @@ def _check_table(layout: TableLayout, where: str) -> None:
 
 
 def _places(layout: TableLayout) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
-    """Yield (key, entries) for each list in a layout whose entries must differ from each other."""
+    """Yield (key, entries) for each key of a layout that contains a list of rows or columns. The entries of a list must
+    differ from each other.
+    """
     if isinstance(layout, ScoreLayout):
         yield "blocks", [(block.track, row.row) for block in layout.blocks for row in block.rows]
         yield "columns", [(column.suite, column.task, column.metric) for column in layout.resolved_columns()]

@@ -42,10 +42,11 @@ def order_table(
     scores: Mapping[str, Sequence[float]],
     left_out: Mapping[str, str],
 ) -> PaperTable:
-    """Return the matrix with all printed numbers and, if `scores` has at least two models, our numbers.
+    """Return the matrix of the almost stochastic order of each pair of models: the printed values and, if `scores` has
+    at least two models, our values.
 
-    `scores` are the scores of runs by model; `left_out` are the reasons why other models are missing. Raises
-    ConfigError if layout and printed table have different cells.
+    `scores` maps our models to the scores of their runs. `left_out` maps each of our models that cannot be compared to
+    the reason. Raises ConfigError if `layout` and the printed table have different cells.
     """
     compared = scores if len(scores) > 1 else {}
     seeds = Counter(run.model for run in settings.runs)
@@ -91,8 +92,8 @@ def order_table(
 
 
 def _firsts(places: Sequence[tuple[Entry, str]]) -> list[str]:
-    """Return the published row of each column. If an earlier column has the same row, the row is replaced by an empty
-    text.
+    """Return the name of the published row for each column of the matrix, but an empty text for a column whose
+    published row an earlier column has.
     """
     seen: set[str] = set()
     rows = []
@@ -153,14 +154,17 @@ def _notes(
 
 
 def read_runs(settings: PaperTablesSettings, measurements: Path) -> pl.DataFrame:
-    """Return the measurements of the first metric of each task. Raises ManifestError for an altered table."""
+    """Return the measurements of the models that the tables show: only the first metric of each fine-tuned task.
+
+    Raises ManifestError for an altered table.
+    """
     shown = set(settings.shown)
     found = read_measurements(measurements, [run for run in settings.runs if run.model in shown], kind="finetuning")
     return found.filter("primary", "main")
 
 
 def tasks_of_average(suite: str, average: str) -> tuple[str, ...]:
-    """Return the tasks of a published average.
+    """Return the tasks over which a paper computes the average `average` of the suite `suite`.
 
     Raises ConfigError for an unknown average, or an average over several metrics of a task.
     """
@@ -174,8 +178,8 @@ def tasks_of_average(suite: str, average: str) -> tuple[str, ...]:
 def lists_of_models(
     runs: pl.DataFrame, settings: PaperTablesSettings, tasks: Sequence[str]
 ) -> tuple[dict[str, list[float]], dict[str, str]]:
-    """Return two mappings: the scores of runs (means over `tasks`) by model, and the reasons why other models have no
-    scores.
+    """Return two mappings: from models that can be compared to the scores of their runs (means over `tasks`), and from
+    models that cannot be compared to the reasons.
 
     Models without any run on the tasks are in neither mapping.
     """

@@ -21,7 +21,9 @@ from hatchery.views.score_table import PUBLISHED, Digits, Line, Score
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of a paper, and our models that replicate the row; `row` is empty for a model that replicates no row."""
+    """A row of a paper's table. `row` is the name of the published row, and `models` are our models that replicate this
+    row. For our model that replicates no published row, `row` is empty.
+    """
 
     heading: str
     row: str
@@ -58,10 +60,11 @@ def check_rows(settings: PaperTablesSettings, numbers: Iterable[PublishedNumber]
 def entry_blocks(
     blocks: Sequence[BlockLayout], settings: PaperTablesSettings, present: Iterable[str]
 ) -> list[EntryBlock]:
-    """Return the rows of a table with the models that replicate these rows; `present` are the models with a score.
+    """Return the rows of a table, each with those of our models that replicate the row. `present` are the models with a
+    score.
 
-    Our models are only in blocks of the experiment's track and in blocks without a track. Models that replicate no
-    published row are listed under their labels at the end of the last of these blocks. Models that replicate a row of
+    Our models are only in blocks without a track, and in blocks with the track of the experiment. The last of these
+    blocks ends with our models that replicate no published row, under their labels. Models that replicate a row of
     another table are omitted.
     """
     choice = settings.published
@@ -87,8 +90,8 @@ CellKey = tuple[str, str, str, str, str]
 
 
 class PrintedTable:
-    """The printed numbers of a table by (track, row, suite, task, metric). The object records which numbers were
-    requested.
+    """The printed numbers of a table by (track, row, suite, task, metric). The object records the numbers that `value`
+    has returned.
     """
 
     def __init__(self, numbers: Iterable[PublishedNumber], paper: str, table: str, caveat: str = "") -> None:
@@ -104,9 +107,10 @@ class PrintedTable:
     def value(
         self, place: CellKey, digits: Digits, reference: bool = False, lower_is_better: bool = False
     ) -> Score | None:
-        """Return the printed number with the key `place`; None if the table does not print this number.
+        """Return the printed number of the cell `place` (track, row, suite, task, metric). None if the paper's table
+        does not print this number.
 
-        Raises ConfigError if the layout would show fewer digits than are printed.
+        Raises ConfigError if `digits` would show fewer digits than are printed.
         """
         number = self._numbers.get(place)
         if number is None:
@@ -211,8 +215,8 @@ def score_notes(
 def common_notes(
     settings: PaperTablesSettings, lines: Sequence[Line], headings: Sequence[str], remark: str
 ) -> list[str]:
-    """Return the notes that tables of all kinds have: the remark of the layout, explanations of dashes and omitted
-    models, the caveat of the experiment, and the remarks on printed numbers.
+    """Return the notes that tables of all kinds have: `remark`, explanations of dashes and omitted models, the reason
+    (if any) why none of our numbers is comparable with a printed number, and the remarks on printed numbers.
     """
     notes = [remark] if remark else []
     if any(value is None or value.mean is None for line in lines for value in line.values):

@@ -49,8 +49,8 @@ def scores_of_models(path: Path, settings: PaperTablesSettings) -> dict[str, dic
     an empty mapping.
 
     Raises ManifestError for an altered file or a file that is not a summary. Raises EvaluationError, which names the
-    file, for a summary of another experiment, a model that the settings do not list, and two rows that have the same
-    name in the paper.
+    file, for a summary of another experiment, and for a model that the settings do not list. Also raises
+    EvaluationError if the names of two rows become equal when our names are replaced by the paper's names.
     """
     scores: dict[str, dict[Measure, Aggregate]] = {model: {} for model in settings.models}
     for row in read_summary(path):
@@ -162,8 +162,8 @@ def score_table(
 ) -> PaperTable:
     """Return the table with all printed numbers and our scores.
 
-    Raises ConfigError if layout and printed table do not match: for a row of the layout without printed numbers, a
-    printed number without a cell, or an unknown row `change_from`.
+    Raises ConfigError in three cases: a row of `layout` has no printed numbers, a printed number has no cell in
+    `layout`, or the row `layout.change_from`, from which changes are computed, is not in the table.
     """
     columns = layout.resolved_columns()
     measures = {(column.suite, column.task, column.metric) for column in columns}
@@ -216,8 +216,8 @@ def _transposed(
 ) -> tuple[tuple[str, ...], list[Line], str]:
     """Return headings and lines with models as columns, and a note that names our model in each printed column.
 
-    The column of a published model also contains the first of our models that replicates it. Our other models have
-    separate columns.
+    The column of a published model shows the printed numbers and, on separate lines, the numbers of the first of our
+    models that replicates it. Our other models have separate columns.
     """
     pairs: list[tuple[Line | None, Line | None]] = []
     for line in lines:

@@ -50,7 +50,9 @@ class PaperTablesSettings(Settings):
 
     @property
     def models(self) -> list[str]:
-        """Return our models in the order of the configuration, followed by external models."""
+        """Return our models in the order of the configuration, followed by the external models that the experiment
+        evaluates.
+        """
         return models_in_order((*self.runs, *baseline_runs(self.baselines, self.runs)))
 
     @property
@@ -73,7 +75,7 @@ class PaperTablesSettings(Settings):
 
 @dataclass(frozen=True)
 class TableInputs:
-    """Files with the numbers of the tables.
+    """Input files of the stage that writes the tables of a paper.
 
     `measurements` and `layers` are tidy tables of the experiment. `sizes` are the published sizes of corpora, `cards`
     are the statistics of our corpora by name, and `tasks` are the fine-tuning manifests of one model by task.

@@ -122,8 +122,8 @@ def write_all(settings: PaperTablesSettings, inputs: TableInputs, run: StageRun)
 
 
 def all_tables(settings: PaperTablesSettings, inputs: TableInputs) -> tuple[list[PaperTable], list[str]]:
-    """Return the tables for which we have numbers, in the order of the layout, and the numbers (such as 3) of all other
-    tables of the layout.
+    """Return the tables of the paper for which we have numbers, in the order of the file `inputs.layout`, and the table
+    numbers (such as 3) of all other tables in this file.
     """
     layout = read_layout(inputs.layout)
     numbers = read_numbers(inputs.published)
@@ -176,7 +176,9 @@ def _table(
 
 
 def _index(settings: PaperTablesSettings, tables: Sequence[PaperTable], without: Sequence[str]) -> dict[str, str]:
-    """Return the texts of `tables.md`, `tables.json` and `tables.html`, by file name."""
+    """Return the contents of `tables.md`, `tables.json` and `tables.html`, by file name. `tables` are the written
+    tables, and `without` are the table numbers of the other tables.
+    """
     paper = PAPERS[settings.published.paper]
     heading = f"The tables of the {paper} paper, with the numbers of {settings.experiment} next to the printed numbers"
 

@@ -50,8 +50,8 @@ def _tuned_suite_sections(summary: Summary, suite: str, title: str, over: str) -
 
 
 def _average_rows(summary: Summary, metrics: tuple[str, ...] = (AVERAGE_METRIC,)) -> list[SummaryRow]:
-    """Return one summary row for each average over tasks and each of `metrics`, ordered by suite as in the
-    configuration.
+    """Return one summary row (the first in the summary) for each average over tasks and each metric in `metrics`.
+    Suites are in the order of the configuration.
     """
     found: dict[tuple[str, str, int], SummaryRow] = {}
     for row in summary.rows:

@@ -61,7 +61,7 @@ def describe_corpus(
     """Write the card of a corpus.
 
     `published` is a table of published sizes, and `tokens` is the manifest of the corpus's token shards. Raises
-    ConfigError, ManifestError, CorpusError or EvaluationError, which names the faulty input; then no file is written.
+    ConfigError, ManifestError, CorpusError or EvaluationError, which names the faulty input, before a file is written.
     """
     from hatchery.views.cards.write_card import write_card
 

@@ -42,8 +42,9 @@ megabytes.
 def figure_settings(project: "Project", experiment: str, figure: str) -> dict[str, object]:
     """Return the settings of a figure of an experiment or a study. Most figures draw only the first MOST_DRAWN models.
 
-    A figure of an experiment also draws the external models that have the needed results, after the experiment's own
-    models. In a study, experiments without these results are not drawn, and the figure names them.
+    A figure of an experiment draws the experiment's own models, and then the external models if they have the kinds of
+    results that the figure needs. In a study, experiments without these results are not drawn, and the figure names
+    them.
     """
     declared, all_runs = declared_figures()[figure], project.shown_runs(experiment)
     needs = [need for need in declared.needs if need in NEEDS]
@@ -83,8 +84,8 @@ def _parts_without(project: "Project", study: str, needs: Collection[str]) -> li
 def _baselines(
     project: "Project", experiment: str, needs: Collection[str], runs: Sequence[SeededRun]
 ) -> Sequence[SeededRun]:
-    """Return the external models of an experiment if they have all kinds of results `needs`; empty for a study, and if
-    `needs` is empty.
+    """Return the external models of an experiment if external models have results of all the kinds `needs` (keys of
+    NEEDS). Empty for a study, and if `needs` is empty.
     """
     if not needs or not all(NEEDS[need].of_others for need in needs) or project.is_study(experiment):
         return ()

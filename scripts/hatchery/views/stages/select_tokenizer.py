@@ -90,8 +90,11 @@ def select_tokenizer(
     published: Path | None = None,
     threads: int = 1,
 ) -> None:
-    """Run the sweep of tokenizers of `settings`, and write a table and a figure of the results. Raises the errors of
-    `sweep_tokenizers`.
+    """Run the sweep of tokenizers of `settings`, and write a table and a figure of the results.
+
+    `reference` maps tokenizer types to manifests of reference tokenizers, and `morphemes` is the manifest of a list of
+    morphemes. `published` is a file of published values. Raises ConfigError, SourceError, CorpusError or
+    TokenizationError for settings or inputs with which the sweep is impossible.
     """
     import shutil
 

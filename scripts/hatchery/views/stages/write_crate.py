@@ -23,8 +23,10 @@ def crate_settings(project: "Project", experiment: str) -> dict[str, object]:
 
 
 def crate_inputs(of: "Outputs", experiment: str) -> dict[str, Paths]:
-    """Return the input files of an RO-Crate: the summary, whose digests lead to all manifests down to the raw files,
-    and the summaries and pages for human readers.
+    """Return the input files of an RO-Crate: `summary` is the summary as a Parquet file, and `results` are the summary
+    as CSV, the summary as Markdown, and the provenance page.
+
+    The summary contains digests of manifests, from which all manifests down to the raw files are found.
     """
     return {
         "summary": of("summarise", "parquet"),

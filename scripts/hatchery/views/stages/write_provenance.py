@@ -44,7 +44,8 @@ def write_provenance(
 
     `settings` contains `experiment`; the digests of the manifests on the page are written to `places`. Inputs may be
     removed after a result is made, so the page lists missing and damaged manifests. For a large experiment, the page
-    contains only the first rows, and a note says so. Raises ManifestError if `summary` is missing or is not a summary.
+    contains only the first rows of the summary, and states this in a note. Raises ManifestError if `summary` is missing
+    or is not a summary.
     """
     from hatchery.analysis.summary_rows import PROVENANCE_ROWS, read_summary
     from hatchery.artifacts.atomic import write_json, write_text
