@@ -141,5 +141,5 @@ def references(value: Any, hint: Any = None, path: tuple[str, ...] = ()) -> Iter
 
 @cache
 def _arguments(hint: Any, origin: type) -> tuple[Any, ...]:
-    """Return the type arguments of a dict or tuple in the union `hint`; `origin` is `dict` or `tuple`."""
+    """Return the type arguments of a dict type or tuple type in the union `hint`; `origin` is `dict` or `tuple`."""
     return next((get_args(member) for member in members_of(hint) if get_origin(member) is origin), (Any, Any))

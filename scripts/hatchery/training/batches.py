@@ -47,7 +47,9 @@ class StepBatch:
 
     @property
     def labelled(self) -> int:
-        """Number of positions with a label in this process's sequences."""
+        """First divisor of the loss terms in this process's sequences (see `Examples.counted`), usually the number of
+        labels.
+        """
         return self.counted[0]
 
     @property

@@ -1,7 +1,7 @@
 """Early stopping by development scores, and the weights at a run's best score.
 
-Stopping is a function of the scores in the metrics, so a resumed run and all processes of a run stop at the same step.
-The best weights are saved in the checkpoints, so they survive a kill.
+The decision to stop depends only on scores in the run's metrics file. So a resumed run and all processes of a run stop
+at the same step. The best weights are saved in the checkpoints, so they survive a kill.
 """
 
 import math

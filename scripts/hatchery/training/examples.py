@@ -51,9 +51,9 @@ class Examples(Protocol):
         ...
 
     def counted(self, batch: dict[str, Tensor]) -> tuple[int, ...]:
-        """Return the divisors of a batch's loss terms, by which each loss sum becomes a mean. The first divisor is the
-        number of labels or, in masked diffusion, of maskable tokens. An objective with further loss terms returns a
-        count for each of them.
+        """Return the divisors of a batch's loss terms, by which each loss sum becomes a mean. An objective with one
+        loss term returns the number of labels or, in masked diffusion, the number of maskable tokens. An objective with
+        several loss terms returns a count for each of them.
         """
         ...
 

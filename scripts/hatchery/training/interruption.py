@@ -118,8 +118,8 @@ def leave_on_signals() -> None:
     """Install signal handlers that end the process with a message and the exit status of an interrupted run.
 
     These handlers are active before training, while libraries are imported and the model is built, and after training.
-    During training, `StopRequest` handles signals. The process ends by SystemExit, which `except Exception` does not
-    catch; during an import, it ends without an exception.
+    During training, `StopRequest` handles signals. A handler raises SystemExit, which `except Exception` does not
+    catch. While a library is imported, the handler ends the process without an exception.
     """
 
     def leave(number: int, frame: FrameType | None) -> None:

@@ -267,7 +267,10 @@ class Objective(ABC):
 
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
         """Return the sizes of the forward pass of the micro-batch `part`, from which the FLOPs of the pass are
-        computed. `labelled_per_sequence` is the mean number of labels per sequence of the step's batch.
+        computed.
+
+        `labelled_per_sequence` is the first divisor in `Examples.counted`, as a mean per sequence of the step's batch.
+        By default, this is the number of labels; objectives with another first divisor override this method.
         """
         rows, length = part["input_ids"].shape
         return PassShape(rows, length, labelled_per_sequence * rows, pairs="pair_labels" in part)

@@ -1,9 +1,10 @@
 """Divergences of a run's predictions from the unigram, uniform and empirical distributions during training.
 
 Source: "A Natural Bias for Language Generation Models", Section 4, Figures 11 and 12; docs/papers/natural-bias.md,
-"Divergences". The paper's measures are KL(omega || p) from a reference distribution omega to the predictions p. The
-reverse divergence KL(p || omega) is also measured. Logarithms are natural, and all labelled positions of a fixed
-held-out set have equal weights. Sums are computed in double precision without a double-precision copy of the logits.
+"Divergences". Three measures are KL(r || p) from a reference distribution r (unigram, uniform or empirical) to the
+predictions p. For the unigram and the uniform distribution, the reverse divergence KL(p || r) is also measured.
+Logarithms are natural, and all labelled positions of a fixed held-out set have equal weights. Sums are computed in
+double precision without a double-precision copy of the logits.
 """
 
 import math
@@ -121,7 +122,9 @@ class DivergenceProbe:
 
 
 def _predictions(engine: "Engine", batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-    """Return logits [N, rows] and targets int64 [N] of the labelled positions of `batch`, in the run's precision."""
+    """Return the logits [N, padded vocabulary size] and the targets int64 [N] of the N labelled positions of `batch`.
+    The logits are computed in the run's precision.
+    """
     model = engine.model
     assert isinstance(model, LanguageModel)
     with engine.precision.autocast(engine.device.type):

@@ -89,7 +89,7 @@ class TrainingRuntime(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class RuntimeSettings(TrainingRuntime):
-    """Runtime settings of one process."""
+    """Runtime settings of one training process, including its number of CPU threads."""
 
     threads: Count | None = None
     """Number of CPU threads of each process; `null` uses the default of torch and OMP_NUM_THREADS."""

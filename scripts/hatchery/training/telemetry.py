@@ -99,7 +99,7 @@ SINKS: dict[str, type[Sink]] = {"tensorboard": TensorBoardSink, "trackio": Track
 
 
 class Sinks:
-    """All sinks of a run; empty by default."""
+    """All sinks of a run (TensorBoard and similar tools that receive metrics). By default, a run has no sinks."""
 
     def __init__(self, sinks: Mapping[str, Sink] | None = None) -> None:
         self._sinks = dict(sinks or {})

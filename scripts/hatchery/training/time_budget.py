@@ -36,7 +36,9 @@ def timed_budget(
     name: str,
     given: Given = NOTHING_GIVEN,
 ) -> Spending:
-    """Return the number of steps of a run whose budget is in minutes. Raises ConfigError for several processes."""
+    """Return the number of steps of a run whose budget is in minutes. Raises ConfigError if the run has several
+    processes.
+    """
     assert settings.budget is not None
     if topology.world_size > 1:
         raise ConfigError(

@@ -246,8 +246,8 @@ class MaskedObjective(Objective):
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
         """Return the sizes of a micro-batch's forward pass, from which its FLOPs are computed.
 
-        If the batch has label weights, the number of labels is counted in the batch, because `labelled_per_sequence` is
-        then a mean of summed weights instead of a number of labels.
+        In masked diffusion, labels have weights. Then the labels are counted in the micro-batch, because
+        `labelled_per_sequence` is the number of maskable tokens per sequence.
         """
         if WEIGHTS not in part:
             return super().pass_shape(part, labelled_per_sequence)

@@ -112,9 +112,11 @@ def draw_bias_runs(axes: Axes, runs: Runs, place: float, look: ModelStyle, scale
 
 
 def swarm_offsets(values: Sequence[float], diameter: float, step: float, limit: float) -> list[float]:
-    """Return the vertical offset of each value's dot: dots in the same bin of width `diameter` alternate up and down.
+    """Return the vertical offset of each value's dot: if several values are in the same bin of width `diameter`, their
+    dots alternate above and below the row.
 
-    The distance of dots is `step`, or smaller if the dots of a bin would exceed the range from -`limit` to `limit`.
+    The distance between neighbouring dots is `step`, or smaller if the dots of a bin would exceed the range from
+    -`limit` to `limit`.
     """
     bins = [round(value / diameter) for value in values]
     sizes = Counter(bins)

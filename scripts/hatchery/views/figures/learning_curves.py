@@ -167,7 +167,8 @@ def draw_learning_curves(
     """Return the figure: training loss on the left, development loss on the right, and one legend. On phones, the
     training loss is above the development loss.
 
-    `unigram` are the losses of unigram distributions. `different` names differences between models that make their
+    If `step_tokens`, the number of tokens per step, is not None, a second axis shows steps. Each number in `unigram`,
+    the loss of a unigram distribution, is drawn as a line. `different` names differences between models that make their
     development losses incomparable.
     """
     untrained = {curve.model for curve in curves if not curve.training and not curve.development}
