@@ -73,7 +73,8 @@ def read_lock(path: Path) -> dict[str, LockedPackage]:
 def read_locks(repository: Path) -> dict[str, LockedPackage]:
     """Return all packages that Hatchery needs, by name of the package.
 
-    The entry of PyTorch contains the hashes of both builds (CUDA and CPU).
+    `requirements.lock` pins all packages. The hashes of PyTorch's CPU-only build in `requirements-cpu.lock` are added
+    to the hashes of PyTorch.
     """
     lock = read_lock(repository / MAIN_LOCK)
     (cpu,) = read_lock(repository / CPU_LOCK).values()
@@ -127,7 +128,9 @@ def _environment(names: list[str], lock: Mapping[str, LockedPackage]) -> str:
 
 
 def _requirements(names: Iterable[str], lock: Mapping[str, LockedPackage]) -> Iterator[str]:
-    """Yield the lines of the requirements. YAML joins the lines of a requirement to one line for pip."""
+    """Yield lines of YAML, in which each package is a list entry over several lines: the pinned version, and the
+    options with hashes. YAML joins the lines of an entry to one line for pip.
+    """
     for name in names:
         yield "      - >-"
         yield from (f"        {part}" for part in (lock[name].pin, *lock[name].hash_options))

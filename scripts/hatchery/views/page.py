@@ -72,7 +72,7 @@ SECTIONS = (
 
 
 def compose_page(chosen: PageSettings, inputs: PageInputs, output: Path) -> None:
-    """Write the page; the stage `write_page` calls this function."""
+    """Write the page of an experiment or a study to `output`. The stage `write_page` calls this function."""
     notes = read_notes(inputs.notes)
     labels = labels_of(chosen.runs)
     scores = read_scores(inputs.summary, labels, notes.objectives)

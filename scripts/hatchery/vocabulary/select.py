@@ -1,8 +1,9 @@
 """Select sentences, spans or windows from raw texts (docs/papers/reduced-vocabulary.md, "Selection of text").
 
 Files are processed in parallel, and their results are joined in the order of the files. Finished parts are kept if the
-job is killed. The memory is constant, with two exceptions. If equal texts count once in the whole corpus, 16 bytes per
-accepted text are in memory. If the corpus is one text, the drawn windows are in memory.
+job is killed. The memory is constant, with two exceptions. If only the first of equal texts in the whole corpus is
+kept, 16 bytes per accepted text are in memory. If the windows are drawn from the whole corpus as one text, the drawn
+windows are in memory.
 
 The authors' code stores the texts of a unit (a group of documents) in a set, which shuffles them. In Hatchery, the
 stage that later groups texts into sequences shuffles the texts of a unit if its option `reading` is `as_published`. For

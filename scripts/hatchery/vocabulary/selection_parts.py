@@ -1,8 +1,9 @@
 """One part of a selection: one process selects texts from some files of a source, by a filter or by drawing windows.
 
-Equal texts count once within a unit of documents (`documents_per_unit`). Units and texts never extend over two files,
-so the division of files into parts, and thus the number of processes, does not change the result. If the whole corpus
-is one unit, the parts store digests of the texts, and equal texts are removed when the parts are joined.
+Only the first of equal texts is kept in each unit, a group of `documents_per_unit` documents. Units and texts never
+extend over two files, so the division of files into parts, and thus the number of processes, does not change the
+result. If the whole corpus is one unit, the parts store digests of the texts, and equal texts are removed when the
+parts are joined.
 
 Documents come from a raw source, and Punkt divides them into sentences; or they come from a corpus, whose documents
 already have one sentence per line.
@@ -142,7 +143,9 @@ def _filter(settings: SelectionSettings, vocabulary: Path, model: Path | None) -
 
 
 def select_part(task: Task, path: Path) -> Facts:
-    """Select texts from the task's files, and write them to `path`; return counts, the number of units, and samples."""
+    """Select texts from the task's files, and write them to `path`. Return the counts of documents and texts, the
+    number of units (groups of documents), and samples of accepted and rejected texts.
+    """
     record = _Record()
     with PartWriter(path) as part:
         if task.settings.level != "windows":
@@ -155,7 +158,9 @@ def select_part(task: Task, path: Path) -> Facts:
 
 
 class _Record:
-    """Collector of the counts, the number of units and the samples of one part of a selection."""
+    """Collector of the facts on one part of a selection: counts of documents and texts, number of units (groups of
+    documents), and samples of accepted and rejected texts.
+    """
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()

@@ -126,7 +126,8 @@ def stale_lines(finished: Iterable[Any]) -> Iterator[StaleLine]:
 
 
 def _verified_difference(output: Path, digest_of: Callable[[Path], str]) -> str:
-    """Return the difference between the inputs recorded with a result and the current inputs; empty without a manifest.
+    """Return the difference between the input checksums in a manifest and the current inputs. If `output` is not a
+    manifest, compare it only with its recorded checksum, if there is one, and return an empty text.
 
     Raises ManifestError for an altered output, and for an output of another experiment.
     """

@@ -40,7 +40,9 @@ fail.
 
 
 def runs_of(rows: pl.DataFrame) -> Runs:
-    """Return (value, kind of failure) of each row of measurements."""
+    """Return (value, kind of failure) of each row of measurements; the kind of failure is an empty text if the run did
+    not fail.
+    """
     return rows.select("value", "failed").rows()
 
 

@@ -1,8 +1,8 @@
 """The printed part of a paper's table: rows, our models that replicate the rows, printed numbers, and notes.
 
-Each printed number must have a cell in the layout, and each row of the layout must have a printed number (except rows
-with `printed: false`). The notes explain the origin of numbers, the kind of deviation, the number of runs, bold face,
-and numbers that are not comparable.
+Each printed number must have a cell in the table's layout, and each row of the layout must have a printed number
+(except rows with `printed: false`). The notes explain the origin of the numbers, the deviations (such as a sample
+standard deviation), the number of runs, bold face, and the reasons why numbers are not comparable.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,13 +1,14 @@
 """Tables of scores: ELC-BERT Tables 1 to 3 and 7 to 10, GPT-BERT Tables 1 and 3 to 8 (Tables 3 and 4 contain
 hyperparameters), LTG-BERT Tables 2, 3 and 6 to 8.
 
-Below the printed line of a model are lines of our models that replicate it, in the same units and with the same digits.
-If a paper's table has models as columns, each task has a printed line and a line with our score.
+The line with the printed scores of a model is followed by a line for each of our models that replicate this model, in
+the same units and with the same digits. If a paper's table has models as columns, each task has a printed line and a
+line with our score.
 
-Our scores are read from `summary.parquet` under the paper's names. Two scores of the organisers of BabyLM 2023 have no
-row in the summary (docs/papers/babylm-evaluation.md, "Leaderboard"): the mean over 17 files of BLiMP and supplement,
-and the weighted total. This module adds a suite `leaderboard` with these two scores and the summary's averages of GLUE
-and MSGS.
+Our scores are read from `summary.parquet`, and our names of suites and tasks are replaced by the paper's names. Two
+scores of the organisers of BabyLM 2023 have no row in the summary (docs/papers/babylm-evaluation.md, "Leaderboard"):
+the mean over 17 files of BLiMP and supplement, and the weighted total. This module adds a suite `leaderboard` with
+these two scores and the summary's averages of GLUE and MSGS.
 """
 
 from collections.abc import Mapping, Sequence

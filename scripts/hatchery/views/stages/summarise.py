@@ -36,9 +36,11 @@ def summary_settings(project: "Project", experiment: str) -> dict[str, object]:
 
 
 def _other_objectives(project: "Project", experiment: "Experiment") -> dict[str, str]:
-    """Return, by model, the prediction task of each model that was not trained on masked text.
+    """Return, by model, the prediction task of each model whose perplexity is not that of the default task (prediction
+    of masked tokens).
 
-    For an external model, the prediction task is a text that begins with OTHER and names the architecture.
+    External models are included only if the experiment evaluates held-out text. Their prediction task is a text that
+    begins with OTHER and names the architecture.
     """
     others = {run: task for run, task in asked_tasks(experiment).items() if task != DEFAULT_TASK}
     measured = experiment.baselines if experiment.perplexity.splits else ()
