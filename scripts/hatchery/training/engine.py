@@ -156,8 +156,8 @@ class Engine:
         return self._engine(**for_model(self.on_device(batch)))
 
     def backward(self, loss: Tensor) -> None:
-        """Add the gradients of `loss` to the gradients of the parameters. The caller has divided `loss` by the divisor
-        of the global batch.
+        """Add the gradients of `loss` to the gradients of the parameters. The caller has already divided `loss` so that
+        the sum of these gradients over micro-batches and processes is the gradient of the step's loss.
         """
         self._engine.backward(self.precision.scaled(loss * self._averaged_over), scale_wrt_gas=False)
 

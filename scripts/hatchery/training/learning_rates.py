@@ -1,4 +1,5 @@
-"""The learning rate of each step, a function of the step number, so a resumed run needs no scheduler state.
+"""The learning rate of each step. It depends only on the step number and the settings, so a resumed run needs no
+scheduler state.
 
 `cosine` is LTG-BERT's schedule: a linear warm-up from exactly 0, then half a cosine down to a fraction of the peak.
 `linear_as_published` is the second schedule in LTG-BERT's code (docs/papers/ltg-bert.md, "Learning rate").

@@ -66,8 +66,9 @@ def measure_of(settings: CurriculumSettings | None, inputs: "Inputs") -> Measure
 
 @dataclass(frozen=True)
 class ModelLoss:
-    """Difficulty by the mean loss (nats) of a finished model on a sequence's labels, with the masks of seed 0 and epoch
-    0."""
+    """Difficulty by the mean loss (nats) of a finished model on a sequence's labels. In masked sequences, the masks are
+    those of seed 0 and epoch 0.
+    """
 
     folder: Path
 
@@ -179,8 +180,8 @@ class DocumentValues:
     column: str
 
     def __call__(self, examples: "PaddedExamples") -> np.ndarray:
-        """Return the mean value of every training sequence, float64 [len(examples)]. Raises ConfigError like
-        `values_of_documents`.
+        """Return, for every training sequence, the mean value of the documents of its texts: float64 [len(examples)].
+        Raises ConfigError like `values_of_documents`.
         """
         return _document_means(examples, self)
 
@@ -194,7 +195,8 @@ def _document_means(examples: "PaddedExamples", documents: DocumentValues) -> np
 
 
 def values_of_documents(documents: DocumentValues) -> np.ndarray:
-    """Return the value of every encoded training document, in the order of the token shards: float64 [documents].
+    """Return each training document's value in the corpus column, in the order of the token shards: float64 [number of
+    documents].
 
     Raises ConfigError for an unknown column and for a document without a value.
     """

@@ -71,8 +71,8 @@ class Muon(Lamb):
         return state["momentum"]
 
     def _row_scales(self, parameters: list[Tensor], updates: Tensor, decay: float) -> Tensor:
-        """Update the running mean of each row's mean square; return the square roots of these running means: [matrices,
-        rows, 1].
+        """Update each row's running mean of the mean square of `updates`. Return the square roots of these running
+        means: [matrices, rows, 1].
         """
         squares = updates.square().mean(dim=2, keepdim=True)
         for parameter, square in zip(parameters, squares, strict=True):

@@ -81,7 +81,7 @@ class DivergenceProbe:
 
     def __init__(self, batches: Sequence[Mapping[str, Tensor]], unigram: np.ndarray) -> None:
         """`batches` are this process's development batches; `unigram` is the distribution of the run's labels, fp64
-        [V].
+        [vocabulary size].
 
         Raises TrainingError if `unigram` is not a distribution with all probabilities above 0.
         """

@@ -119,7 +119,9 @@ def larger_corpus_counts(counts: Path, tokenizer: Path, special: SpecialTokens) 
 
 
 def prior_distribution(counts: np.ndarray, settings: OutputBiasSettings) -> np.ndarray:
-    """Return the distribution of the labels, float64 [V], smoothed as in `settings`."""
+    """Return the label distribution for the counts of all token ids, float64 [vocabulary size], smoothed as in
+    `settings`.
+    """
     if settings.label_smoothing:
         return label_smoothed_distribution(counts, settings.label_smoothing)
     return smoothed_distribution(counts, settings.smoothing)

@@ -35,7 +35,7 @@ MakeModule = Callable[[int], nn.Module]
 
 @dataclass(frozen=True)
 class OwnConfig:
-    """The configuration of a user's module, as far as the training loop reads it."""
+    """The part of a model's configuration that exists for a user's module: the size of the vocabulary."""
 
     vocab_size: int
 
@@ -128,9 +128,12 @@ def missing_embeddings_reported(name: str, input_ids: Tensor) -> Iterator[None]:
 
 
 def may_read(input_ids: Tensor, attention_mask: Tensor | None, causal: Tensor | None) -> Tensor:
-    """Return the attention mask, bool [B, T, T]: entry [b, i, j] is True if token i may attend to token j.
+    """Return the attention mask, bool [batch, sequence, sequence]: entry [b, i, j] is True if token i of sequence b may
+    attend to token j.
 
-    `attention_mask` is bool [B, T] or [B, T, T], and `causal` is bool [B], as in an objective's batches.
+    `attention_mask`, bool [batch, sequence] or [batch, sequence, sequence], is True at tokens that may be attended to;
+    None allows all tokens. `causal`, bool [batch], is True for sequences in which a token may attend only to itself and
+    earlier tokens.
     """
     n_batch, length = input_ids.shape
     square = torch.ones(length, length, dtype=torch.bool, device=input_ids.device)

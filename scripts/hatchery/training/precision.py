@@ -68,7 +68,9 @@ class LossScaler:
         return False
 
     def state(self) -> dict[str, Tensor]:
-        """Return the state for a resumed run: two zero-dimensional tensors on the CPU (fp64 and int64)."""
+        """Return the scaler's scale and its number of consecutive steps with finite gradients, for a resumed run: two
+        zero-dimensional tensors on the CPU (fp64 and int64).
+        """
         return {
             SCALE: torch.tensor(self.scale, dtype=torch.float64),
             GOOD_STEPS: torch.tensor(self.good_steps, dtype=torch.int64),

@@ -1,4 +1,4 @@
-"""The progress of a run: its position, its rows of metrics, its speed and its progress line.
+"""The progress of a run: the number of finished steps, the rows of metrics, the speed and the progress line.
 
 The training loop is the same in all processes; only the first process writes telemetry.
 """

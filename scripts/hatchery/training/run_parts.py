@@ -110,9 +110,10 @@ class RunParts:
         return model
 
     def batches(self, device: torch.device) -> tuple[BatchLoader, Examples]:
-        """Return the loader of the run's batches, and the examples of the first sequence length.
+        """Return the loader of the run's batches, and the training examples, with sequences of the length at the start
+        of the run.
 
-        Raises ConfigError if a batch has fewer sequences than there are processes.
+        Raises ConfigError if the smallest batch has fewer sequences than there are processes.
         """
         settings, options = self.settings, self.options
         plan, size = StepPlan(settings), options.micro_batch_size
@@ -126,7 +127,7 @@ class RunParts:
         return BatchLoader(batches, options.workers, pin_memory=device.type == "cuda"), examples
 
     def watchers(self, model: LanguageModel | OwnModel, marks: Collection[int]) -> tuple[Watcher, ...]:
-        """Return the watchers from the settings; development text is also scored after the steps in `marks`."""
+        """Return the watchers that the settings require; development text is also scored after the steps in `marks`."""
         unigram = cache(self._unigram)
         asked = self.settings, self.options, self.inputs, self.topology, self.objective
         return tuple(run_watchers(*asked, model, unigram, marks))

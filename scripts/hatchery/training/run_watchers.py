@@ -1,4 +1,4 @@
-"""The watchers of a run's settings, in the order in which the training loop calls them."""
+"""The watchers that a run's settings require, in the order in which the training loop calls them."""
 
 import math
 from collections.abc import Callable, Collection, Iterator

@@ -72,7 +72,7 @@ class Speedometer:
         self.restart()
 
     def count(self, tokens: int, flops: float) -> None:
-        """Add a step: the number of tokens and the FLOPs of its global batch."""
+        """Count one step. `tokens` and `flops` are the number of tokens and the FLOPs of the step's global batch."""
         self._steps += 1
         self._tokens += tokens
         self._flops += flops

@@ -137,7 +137,7 @@ class StepPlan:
 
     def work(self, first: int = 0, end: int | None = None) -> list[Work]:
         """Return the amount of computation in the steps from `first` to `end - 1` (None: to the last step), one entry
-        for each stretch.
+        for each stretch of steps with one sequence length.
         """
         works = []
         for stretch in self.stretches:

@@ -27,7 +27,7 @@ SECONDS = "training_seconds"
 
 
 class TensorBoardSink:
-    """Event files of TensorBoard in a folder."""
+    """Writes metrics as event files of TensorBoard."""
 
     def __init__(self, folder: Path, run: str, after_step: int) -> None:
         """Write into the subfolder `run` of `folder`. TensorBoard hides the values that an earlier attempt wrote for

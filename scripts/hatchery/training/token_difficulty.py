@@ -56,8 +56,9 @@ class TokenDifficulty(Watcher):
 
     @torch.no_grad()
     def see(self, targets: Tensor, losses: Tensor, right: Tensor) -> None:
-        """Count M predictions with the `targets` int64 [M] and the `losses` (nats); `right` is True for a correct
-        prediction."""
+        """Count the predictions of a batch. Each element of `targets` int64, `losses` (nats) and `right` belongs to one
+        prediction; `right` is True for a correct prediction.
+        """
         ones = torch.ones_like(targets)
         units = (losses.detach().double() * UNITS_PER_NAT).round().long()
         for row, values in zip(self._step_sums, (ones, right.long(), units), strict=True):

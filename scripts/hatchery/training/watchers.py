@@ -29,7 +29,7 @@ class Watcher:
         """Start the watcher; `model` is on its device, with its initial weights or the weights of a checkpoint."""
 
     def prepared(self, batch: "StepBatch") -> "StepBatch":
-        """Return the batch of the next step, adapted to this watcher's state."""
+        """Return the batch of the next step; a watcher may change it, for example by drawing new masks."""
         return batch
 
     def after_step(self, step: int, model: nn.Module) -> None:
@@ -40,7 +40,9 @@ class Watcher:
 
     @contextmanager
     def in_place(self, model: nn.Module) -> Iterator[None]:
-        """Replace the weights of `model` by the weights for evaluation during the `with` block."""
+        """Replace the weights of `model` during the `with` block, for example by averaged weights, if this watcher
+        evaluates other weights than those of the last step.
+        """
         yield
 
     def due(self, step: int) -> bool:
@@ -63,7 +65,9 @@ class Watcher:
         return {}
 
     def finish(self, model: nn.Module) -> None:
-        """Load the weights to export into `model`, after the last step."""
+        """Load the weights to export into `model` after the last step, if other weights than those of the last step are
+        exported.
+        """
 
 
 class Probe(Watcher):
@@ -91,7 +95,9 @@ def is_logged(step: int, interval: int) -> bool:
 
 @contextmanager
 def evaluated_weights(watchers: Sequence[Watcher], model: nn.Module) -> Iterator[None]:
-    """Replace the weights of `model` by the weights that the watchers evaluate, during the `with` block."""
+    """During the `with` block, replace the weights of `model` by the weights that the watchers evaluate, such as
+    averaged weights.
+    """
     with ExitStack() as stack:
         for watcher in watchers:
             stack.enter_context(watcher.in_place(model))

@@ -120,7 +120,9 @@ class WeightAverage(Watcher):
 
 
 def averaged(extra: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the averaged weights from a checkpoint's `extra` tensors; empty if the tensors contain no average."""
+    """Return the averaged weights in `extra`, a checkpoint's tensors except those of model and optimiser; empty if
+    there is no average.
+    """
     return {name.removeprefix(AVERAGE): tensor for name, tensor in extra.items() if name.startswith(AVERAGE)}
 
 

@@ -1,4 +1,5 @@
-"""Beam search for batches of sentences with cached keys and values, and translation from text to text.
+"""Beam search for batches of sentences, in which the keys and values of earlier tokens are cached, and translation from
+text to text.
 
 Source: "A Natural Bias for Language Generation Models", Section 4.1 (beam 5, normalised by length), as interpreted in
 docs/papers/natural-bias.md, "Decoding and metrics". A translation's score is its log-probability, divided by its number

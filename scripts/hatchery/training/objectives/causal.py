@@ -84,8 +84,8 @@ class CausalObjective(Objective):
         return (Term(output.loss_sum, (output.n_correct,)),)
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
-        """Return the number of times that each token id is a target in a split: int64 [V]. Document ends count, except
-        with `segments: blocks`.
+        """Return the number of times that each token id is a target in a split: int64 [vocabulary size]. The ends of
+        documents also count as targets, except with `segments: blocks`.
         """
         from hatchery.objectives.label_counts import next_token_counts
         from hatchery.objectives.special_ids import SpecialIds

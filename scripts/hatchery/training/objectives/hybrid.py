@@ -105,7 +105,9 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
         return 1 - causal, causal
 
     def labelled_share_at(self, mask_rate: float | None) -> float:
-        """Return the share of positions with a label."""
+        """Return the share of positions with a label if the share of masked tokens in masked sequences is `mask_rate`;
+        None uses the share in the settings.
+        """
         hidden = self.mask_probability if mask_rate is None else mask_rate
         return (1 - self.causal_share) * hidden + self.causal_share
 
@@ -177,8 +179,8 @@ class HybridObjective(Objective):
         return (kinds[round(self.settings.causal_share)],) if self.settings.one_kind else kinds
 
     def _kinds(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> "tuple[Tensor, Tensor]":
-        """Return two masks over the M labels of a batch, bool [M]: True for labels in masked sequences, and True for
-        labels in causal sequences.
+        """Return two masks over the labels of a batch, bool [number of labels]: True for labels in masked sequences,
+        and True for labels in causal sequences.
         """
         following = batch["causal"][output.positions // batch["labels"].shape[1]]
         return ~following, following

@@ -255,7 +255,9 @@ class MaskedObjective(Objective):
         return PassShape(rows, length, int((part["labels"] != UNLABELLED).sum()))
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
-        """Return, for each token id that masking can hide, the number of tokens with this id in a split: int64 [V]."""
+        """Return, for each token id that masking can hide, the number of tokens with this id in a split: int64
+        [vocabulary size].
+        """
         from hatchery.objectives.label_counts import maskable_tokens
 
         return maskable_tokens(shards)

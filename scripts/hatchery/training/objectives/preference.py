@@ -173,7 +173,9 @@ class PreferenceObjective(Objective):
         return DevelopmentColumns(self, examples, sequences, share, topology)
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
-        """Return the number of times that each token id is a target in the chosen texts of a split: int64 [V]."""
+        """Return the number of times that each token id is a target in the chosen texts of a split: int64 [vocabulary
+        size].
+        """
         from hatchery.objectives.label_counts import next_token_counts
         from hatchery.objectives.preference_pairs import WHOLE, PairTexts
 

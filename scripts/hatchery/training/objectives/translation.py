@@ -195,8 +195,9 @@ class TranslationObjective(Objective):
         return TranslatedSet(examples, sequences, share, topology, self.settings.search, most, tokenizer(), scored)
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
-        """Return the number of times that each token id is a target in a split, including the ends of targets: int64
-        [V]."""
+        """Return the number of times that each token id is a target in the target sentences of a split, including the
+        end tokens: int64 [vocabulary size].
+        """
         from hatchery.objectives.label_counts import next_token_counts
         from hatchery.objectives.special_ids import SpecialIds
         from hatchery.objectives.translation_pairs import WHOLE, pairs_of, target_ids
@@ -229,8 +230,9 @@ class TranslationObjective(Objective):
 
 
 def _log_mass_and_loss(output: "LanguageModelOutput") -> "tuple[Tensor, Tensor]":
-    """Return the log-sum-exp of the logits at each of the M labelled positions, fp32 [M], and the summed negative
-    log-likelihood of the targets."""
+    """Return the log-sum-exp of the logits at each labelled position, fp32 [number of positions], and the summed
+    negative log-likelihood of the targets.
+    """
     log_mass = output.logits.logsumexp(dim=-1)
     return log_mass, (log_mass - output.logits.gather(1, output.targets[:, None]).squeeze(1)).sum()
 

@@ -94,8 +94,8 @@ DOTS, DOTS_HALF = 0.33, 0.13
 class Violin:
     """One row of the figure: the runs of a model on the ambiguous tasks of a suite, with scores in percent.
 
-    `mean` is the mean of the task means; it is None if a task has no value. `published` is the mean in the replicated
-    paper; it is None if the paper prints no mean over these tasks.
+    `mean` is the mean over tasks of each task's mean score; it is None if a task has no score. `published` is the mean
+    in the replicated paper; it is None if the paper prints no mean over these tasks.
     """
 
     model: str
