@@ -166,7 +166,7 @@ class StopRequest:
         """Without `deadline`, there is no time limit.
 
         `steps_until_heeded` is the maximum number of steps between a request and the stop of the training loop. It
-        exceeds 1 if several processes tell each other about requests only at intervals. `is_claimed` returns whether
+        exceeds 1 if several processes exchange their requests only at intervals of steps. `is_claimed` returns whether
         another attempt of the same job needs the run folder.
         """
         self.signal_name: str | None = None
