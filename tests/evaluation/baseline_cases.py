@@ -164,3 +164,10 @@ def measured(source: RawSource, model: Path, output: Path, **settings: Any) -> M
     manifest = output / "manifest.json"
     run_stage(measure_surprisal, told, manifest, runtime={"device": "cpu"}, model=model, source=source.manifest)
     return read_manifest(manifest)
+
+
+def staged(stage: Any, output: Path, model: Path, settings: dict[str, Any], **inputs: Any) -> Manifest:
+    """Run a stage and return its manifest."""
+    told = {"stage": stage.__name__, "stage_version": 1, **settings}
+    run_stage(stage, told, output / "manifest.json", runtime={"device": "cpu"}, model=model, **inputs)
+    return read_manifest(output / "manifest.json")

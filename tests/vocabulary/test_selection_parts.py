@@ -5,22 +5,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
+from selection_cases import WORDS, Select, texts
 
-from hatchery.artifacts.manifests import Manifest
 from hatchery.artifacts.parallel_map import Part, make_parts
 from hatchery.corpora.file_groups import opened
 from hatchery.corpora.sentences import ABBREVIATIONS, PARAMETER_FILES
 from hatchery.vocabulary import select as stage
 from hatchery.vocabulary import selection_parts
-
-Select = Callable[..., Manifest]
-WORDS = ["the", "cat", "sat", "on", "a", "mat", "is", "big"]
-
-
-def texts(manifest: Manifest) -> list[str]:
-    return [text for path in manifest.files(".parquet") for text in pq.read_table(path).column("text").to_pylist()]
 
 
 def punkt_model(register: Callable[..., Path], name: str, abbreviations: str) -> Path:

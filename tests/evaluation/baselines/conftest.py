@@ -1,7 +1,8 @@
-"""Tiny models of the library transformers, each imported or loaded once for all tests."""
+"""Tiny models of ours and of the library transformers, each imported or loaded once for all tests."""
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -55,5 +56,20 @@ def model(golden_directory: Path) -> Callable[[str], BaselineModel]:
             its = BaselineTokenizer(tokenizer, architecture, name)
             loaded[backend] = BaselineModel(network, its, settings, torch.device("cpu"), template=True)
         return loaded[backend]
+
+    return get
+
+
+@pytest.fixture(scope="module")
+def made(make_model_manifest: Callable[..., Path], manifest_of: Callable[[str], Path]) -> Callable[[str], Path]:
+    """Return the manifest of a model by name: the task of a model of ours, or the family of an imported model."""
+    ours: dict[str, dict[str, Any]] = {"masked": {}, "causal": {"causal": True, "objective": {"task": "causal"}}}
+    ours["hybrid"] = {"objective": {"task": "hybrid"}}
+    found: dict[str, Path] = {}
+
+    def get(name: str) -> Path:
+        if name not in found:
+            found[name] = make_model_manifest(**ours[name]) if name in ours else manifest_of(name)
+        return found[name]
 
     return get

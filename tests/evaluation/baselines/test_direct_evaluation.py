@@ -8,9 +8,8 @@ import polars as pl
 import pytest
 import torch
 import transformers
-from baseline_cases import build
+from baseline_cases import build, staged
 from finetuning_cases import PROTOCOL, TASK, finetuned, sentences
-from perplexity_cases import Text, documents
 
 import hatchery
 from hatchery.artifacts.manifests import Manifest, read_manifest
@@ -19,17 +18,14 @@ from hatchery.evaluation.direct.rows import COLUMNS
 from hatchery.evaluation.evaluation import Evaluated
 from hatchery.evaluation.kinds import evaluations
 from hatchery.evaluation.opening import architecture_in, open_model
-from hatchery.evaluation.perplexity.measurements import perplexity_rows
 from hatchery.evaluation.pretrained import OurModel
 from hatchery.evaluation.scores import csv_of
-from hatchery.evaluation.stages.measure_perplexity import measure_perplexity
 from hatchery.evaluation.stages.measure_reading import measure_reading
 from hatchery.evaluation.stages.measure_reading_times import measure_reading_times
 from hatchery.evaluation.stages.measure_surprisal import measure_surprisal
 from hatchery.evaluation.stages.score_minimal_pairs import score_minimal_pairs
 from hatchery.evaluation.tasks.settings import FinetuneSettings
 from hatchery.export.model_folder import write_model_folder
-from hatchery.runner import run_stage
 from hatchery.typed import build as build_settings
 
 PAIRS = [
@@ -39,34 +35,8 @@ PAIRS = [
     ("The dogs near the house sleep .", "The dogs near sleep the house .", "order"),
 ]
 TEXTS = ["The old dogs sleep .", "She likes a cat near the house ."]
-MARKED = [f"[TAB] {text} [SEP]" if index % 3 else text for index, text in enumerate(documents(12))]
-"""Documents, some of which contain a marker of document structure, which is one token, and the spelling of another
-special token, which is plain text.
-"""
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "babylm_2026"
 MODELS = ("masked", "causal", "hybrid", "bert", "gpt2", "t5")
-
-
-@pytest.fixture(scope="module")
-def made(make_model_manifest, manifest_of):
-    """Return a manifest by kind of model."""
-    ours = {"masked": {}, "causal": {"causal": True, "objective": {"task": "causal"}}}
-    ours["hybrid"] = {"objective": {"task": "hybrid"}}
-    found: dict[str, Path] = {}
-
-    def get(name: str) -> Path:
-        if name not in found:
-            found[name] = make_model_manifest(**ours[name]) if name in ours else manifest_of(name)
-        return found[name]
-
-    return get
-
-
-def staged(stage: Any, output: Path, model: Path, settings: dict[str, Any], **inputs: Any) -> Manifest:
-    """Run a stage and return its manifest."""
-    told = {"stage": stage.__name__, "stage_version": 1, **settings}
-    run_stage(stage, told, output / "manifest.json", runtime={"device": "cpu"}, model=model, **inputs)
-    return read_manifest(output / "manifest.json")
 
 
 def require_same(found: Any, kind: str, manifest: Manifest, model: Path) -> None:
@@ -184,84 +154,6 @@ def test_a_module_of_ours_in_memory_has_the_numbers_of_its_folder(made):
     opened, pairs = open_model(made("masked")), [pair[:2] for pair in PAIRS]
     found = hatchery.evaluate(opened.network, pairs, tokenizer=opened.tokenizer)
     assert found.tables["scores.parquet"].equals(hatchery.evaluate(made("masked"), pairs).tables["scores.parquet"])
-
-
-@pytest.fixture(scope="module")
-def text(tmp_path_factory):
-    return Text(tmp_path_factory.mktemp("text"), 300, {"train": documents(20), "dev": MARKED})
-
-
-def perplexity_model(folder, text, small_model, task, segments="documents"):
-    from hatchery.artifacts.manifests import stage_run
-    from hatchery.modeling.store import save_model
-
-    size = int(read_manifest(text.tokens).measures["vocabulary_size"])
-    settings = {"stage": "pretrain", "stage_version": 1, "objective": {"task": task, "segments": segments}}
-    with stage_run(folder / "manifest.json", settings, {"tokenizer": text.tokenizer}) as run:
-        for path in save_model(folder, small_model(size, task == "causal")):
-            run.add_output(path)
-        (folder / "tokenizer.json").write_bytes(text.tokenizer.with_name("tokenizer.json").read_bytes())
-        run.add_output(folder / "tokenizer.json")
-    return folder / "manifest.json"
-
-
-@pytest.mark.parametrize("task", ["masked", "causal", "hybrid"])
-def test_perplexity_of_texts_is_that_of_the_stage_on_their_tokens(task, text, small_model, tmp_path):
-    model = perplexity_model(tmp_path / "model", text, small_model, task)
-    with pytest.raises(
-        hatchery.HatcheryError, match=r"frequency_bin_nats: got 0\.5, expected null without token shards"
-    ):
-        hatchery.evaluate(model, "perplexity", MARKED, frequency_bin_nats=0.5)
-    other = Text(tmp_path / "other", 280, {"train": documents(20), "dev": documents(3)})
-    with pytest.raises(hatchery.HatcheryError, match="the shards were encoded with another tokenizer than the model"):
-        hatchery.evaluate(model, "perplexity", other.tokens.parent, sequence_length=24)
-    asked = {"splits": ["dev"], "sequence_length": 24, "pseudo_perplexity_sentences": 3 * (task == "masked")}
-    expected = staged(measure_perplexity, tmp_path / "out", model, asked, tokens=text.tokens)
-    table = pl.read_csv(expected.file("perplexity.csv"))
-    for data in ([*MARKED, " \n"], pl.DataFrame({"text": MARKED}), text.corpus.parent, text.tokens.parent):
-        found = hatchery.evaluate(model, "perplexity", data, **asked)
-        assert found.tables["perplexity.csv"].to_dicts() == table.to_dicts()
-        assert found.facts == expected.measures
-    # Without the key `splits`, a corpus is measured on `dev`, and other texts are the split `test`.
-    for data, split in ((text.corpus.parent, "dev"), (MARKED, "test")):
-        found = hatchery.evaluate(model, "perplexity", data, sequence_length=24)
-        assert found.tables["perplexity.csv"].select("split", "loss_nats").rows() == [(split, table["loss_nats"][0])]
-
-
-@pytest.mark.parametrize(
-    ("size", "tokenizer"), [(300, {}), (150, {"pre_tokenizer": "ltg_bnc", "continuing_subword_prefix": "@@"})]
-)
-def test_words_and_frequencies_of_whole_documents_are_those_of_the_stage(size, tokenizer, small_model, tmp_path):
-    """The 120 documents fill three shards. No document is split: each token is predicted once, and words are known."""
-    texts = {"train": documents(20)[::-1], "dev": documents(120)}
-    text = Text(tmp_path / "text", size, texts, **tokenizer)
-    model = perplexity_model(tmp_path / "model", text, small_model, "causal")
-    asked = {"splits": ["dev"], "sequence_length": 512, "frequency_bin_nats": 0.5}
-    expected = staged(measure_perplexity, tmp_path / "out", model, asked, tokens=text.tokens)
-    words = pl.read_csv(expected.file("words.csv")).to_dicts()
-    assert words[0]["words"] == sum(len(document.split()) for document in documents(120))
-    found = hatchery.evaluate(model, "perplexity", text.tokens.parent, **asked)
-    assert found.tables["frequency.csv"].to_dicts() == pl.read_csv(expected.file("frequency.csv")).to_dicts()
-    for name, lines in enumerate(documents(120)):
-        (tmp_path / f"texts/{name:03d}.txt").parent.mkdir(exist_ok=True)
-        (tmp_path / f"texts/{name:03d}.txt").write_text(lines, encoding="utf-8")
-    for data in (documents(120), tmp_path / "texts", text.corpus.parent):
-        found = hatchery.evaluate(model, "perplexity", data, splits=["dev"], sequence_length=512)
-        assert found.tables["words.csv"].to_dicts() == words
-
-
-@pytest.mark.parametrize("name", ["bert", "gpt2"])
-def test_perplexity_of_a_model_of_others_is_that_of_the_stage(name, made, text, tmp_path):
-    asked = {"splits": ["dev"], "sequence_length": 24}
-    binned = {**asked, "frequency_bin_nats": 0.5}
-    expected = staged(measure_perplexity, tmp_path / "out", made(name), binned, corpus=text.corpus)
-    # Without its training text, a model of others has no frequencies, so that frequency.csv has no rows.
-    assert pl.read_csv(expected.file("frequency.csv")).is_empty()
-    rows = {row["metric"] for row in perplexity_rows(Evaluated(expected, read_manifest(made(name))))}
-    assert {"perplexity", "loss_nats"} <= rows
-    for data in (MARKED, text.corpus.parent):
-        found = hatchery.evaluate(made(name), "perplexity", data, **asked)
-        assert found.tables["perplexity.csv"].to_dicts() == pl.read_csv(expected.file("perplexity.csv")).to_dicts()
 
 
 @pytest.mark.parametrize("name", ["masked", "causal", "bert", "gpt2"])

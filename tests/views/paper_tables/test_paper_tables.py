@@ -5,12 +5,12 @@ import re
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from paper_table_cases import STRICT, Drawn
 from summary_text import cells_of
 
 from hatchery.analysis.published_values import OVER
@@ -26,7 +26,6 @@ NOT_BOLD_IN_PRINT = {
     )
 }
 BOLD_THOUGH_NOT_BEST = {"7": Counter({("strict", Decimal("73.5")): 1})}
-STRICT = ("elc_bert", "strict")
 WRITTEN = {
     ("elc_bert", "strict"): ["1", "2", "3", "7", "8", "9", "10", "11", "12"],
     # In this track, Table 1 has the submitted model, for which the paper prints no scores of tasks or files.
@@ -57,9 +56,6 @@ def printed_in(paper: str, repository: Path, table: str) -> Counter[tuple[Decima
             spread = Decimal(line["spread"]) * scale if line["spread"] else None
             found[Decimal(line["value"]) * scale, spread] += 1
     return found
-
-
-Drawn = Mapping[tuple[str, str], Mapping[str, PaperTable]]
 
 
 def test_an_experiment_of_all_rows_gets_all_tables_of_its_track(drawn: Drawn, track: tuple[str, str]) -> None:

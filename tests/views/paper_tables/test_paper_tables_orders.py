@@ -1,4 +1,4 @@
-"""Orders from single runs: the compared runs and numbers, and the tables of a small experiment."""
+"""Orders from single runs: the compared runs and numbers, the named models, and the tables of a small experiment."""
 
 import os
 import re
@@ -14,8 +14,17 @@ from summary_text import write_summary
 from hatchery.analysis.task_averages import BABYLM_GLUE_TASKS, MSGS_AMBIGUOUS_TASKS
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.typed import build
-from hatchery.views.paper_tables.order_table import lists_of_models, read_runs, run_scores, tasks_of_average
+from hatchery.views.paper_tables.layout import OrderLayout, read_layout
+from hatchery.views.paper_tables.order_table import (
+    lists_of_models,
+    order_table,
+    read_runs,
+    run_scores,
+    tasks_of_average,
+)
+from hatchery.views.paper_tables.printed import PrintedTable
 from hatchery.views.paper_tables.settings import PaperTablesSettings
+from hatchery.views.score_table import OURS, PUBLISHED
 
 ROWS = {"plain": "ltg_bert_base", "elc": "elc_bert_base"}
 CONTROL = "msgs_main_verb_control"
@@ -194,3 +203,48 @@ def test_a_run_that_occurs_twice_is_refused() -> None:
     row = {"task": "a", "finetuning_seed": 1, "learning_rate": 1.0, "value": 1.0}
     with pytest.raises(EvaluationError, match="two scores for a"):
         run_scores(frame([row, row]), ["a"])
+
+
+def test_a_model_with_one_seed_is_in_no_order_better_than_another(strict: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    single, settings = "our_elc_bert_base", strict.settings()
+    settings["runs"].remove({"name": f"{single}-s43", "model": single, "seed": 43})
+    monkeypatch.setattr(strict, "settings", lambda: settings)
+    better = [[column < row and 1 not in (row, column) for column in range(5)] for row in range(5)]
+    for table in strict.orders():
+        ours = [line.values for line in table.lines if line.source == OURS]
+        assert [[value is not None and value.best for value in values] for values in ours] == better
+
+
+def test_what_an_order_leaves_out_has_its_label(strict: Any) -> None:
+    settings = strict.settings()
+    for run in settings["runs"]:
+        run["label"] = f"label of {run['model']}"
+    model, *_ = strict.rows
+    built = build(PaperTablesSettings, settings)
+    measured = frame([{"model": model, "task": "msgs_a", "value": 1.0}])
+    _, left_out = lists_of_models(measured, built, ("msgs_a", "msgs_b"))
+    assert left_out == {model: f"label of {model} was not run on msgs_b"}
+
+
+def test_an_order_names_several_models_of_a_row_and_the_models_that_it_leaves_out(strict: Any) -> None:
+    strict.rows = {"first": "elc_bert_base", "second": "elc_bert_base", "other": "ltg_bert_base"}
+    settings = build(PaperTablesSettings, strict.settings())
+    layout = read_layout(strict.layout).tables["12"]
+    assert isinstance(layout, OrderLayout)
+    scores = {"first": [1.0, 2.0], "second": [3.0, 4.0], "other": [5.0, 6.0]}
+    printed = PrintedTable(strict.all_numbers, strict.paper, "12")
+    table = order_table("12", layout, settings, printed, scores, {"x": "x has a single run"})
+    assert [heading for heading in table.headings if "ours" in heading] == [
+        "ELC-BERT-base (ours: first)",
+        "ELC-BERT-base (ours: second)",
+    ]
+    assert table.corner == "row better than column"
+    assert "Left out: x has a single run" in table.notes
+    named = "LTG-BERT-base is other; ELC-BERT-base is first; ELC-BERT-base is second"
+    assert f"Models of ours: {named}" in table.notes
+    # Three models have three pairs, and each pair has two directions.
+    assert any("(corrected by Bonferroni over 6 comparisons)" in note for note in table.notes)
+    assert any("(increased for 3 pairs as in the paper's package)" in note for note in table.notes)
+    # The printed number of a row is shown once: in the first of the two columns.
+    line = next(line for line in table.lines if line.source == PUBLISHED and line.label == "LTG-BERT-base")
+    assert [value is None for value in line.values[:3]] == [True, False, True]

@@ -1,14 +1,13 @@
-"""Our numbers in the papers' tables: rows, runs, names and notes."""
+"""Our numbers in the papers' tables: rows, runs, names and files."""
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from measured_rows import frame
+from paper_table_cases import STRICT, Drawn
 from summary_text import cells_of, write_rows_of_summary
 
 from hatchery.analysis.published_values import MINUS, OVER, read_numbers
@@ -19,9 +18,6 @@ from hatchery.experiment.project import Project
 from hatchery.runner import run_stage
 from hatchery.typed import build
 from hatchery.views.paper_tables.fact_tables import read_card_sizes
-from hatchery.views.paper_tables.layout import OrderLayout, read_layout
-from hatchery.views.paper_tables.order_table import lists_of_models, order_table
-from hatchery.views.paper_tables.printed import PrintedTable
 from hatchery.views.paper_tables.scored_table import _transposed
 from hatchery.views.paper_tables.settings import PaperTablesSettings, TableInputs
 from hatchery.views.paper_tables.write_all import (
@@ -34,9 +30,6 @@ from hatchery.views.paper_tables.write_all import (
 )
 from hatchery.views.score_table import OURS, PUBLISHED, Line, PaperTable, Score
 from hatchery.views.stages.write_tables import tables_settings, write_tables
-
-STRICT = ("elc_bert", "strict")
-Drawn = Mapping[tuple[str, str], Mapping[str, PaperTable]]
 
 
 def test_changes_are_taken_from_our_own_reference_model(bnc: Any) -> None:
@@ -59,16 +52,6 @@ def test_the_leaderboard_is_half_blimp_over_seventeen_files_and_the_rest_glue_an
     # BLiMP is 1406.8 / 17 = 82.75 over the printed files, GLUE is 78.3, and MSGS is -26, the mean of the six biases.
     assert [cell.partition(" ±")[0] for cell in line[0][3:]] == ["82.8", "78.3", "-26.0", "59.7"]
     assert len(line) == 1
-
-
-def test_a_model_with_one_seed_is_in_no_order_better_than_another(strict: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    single, settings = "our_elc_bert_base", strict.settings()
-    settings["runs"].remove({"name": f"{single}-s43", "model": single, "seed": 43})
-    monkeypatch.setattr(strict, "settings", lambda: settings)
-    better = [[column < row and 1 not in (row, column) for column in range(5)] for row in range(5)]
-    for table in strict.orders():
-        ours = [line.values for line in table.lines if line.source == OURS]
-        assert [[value is not None and value.best for value in values] for values in ours] == better
 
 
 def test_a_model_that_repeats_no_row_stands_below_the_rows_of_its_track(strict: Any) -> None:
@@ -136,15 +119,6 @@ def test_failed_runs_and_differing_numbers_of_runs_are_told(strict: Any) -> None
         "-",
     ]
     assert "one of the n runs failed" in text
-
-
-def test_what_is_not_comparable_is_marked_and_its_reason_told(drawn: Drawn) -> None:
-    text = markdown_table(drawn[STRICT]["2"])
-    assert "| **76.8**† |" in text
-    assert (
-        "† Not comparable with our numbers: " in text
-        and "the five printed cells average 76.2 (LTG-BERT-base, Supp.)" in text
-    )
 
 
 def test_a_twin_has_its_prefix_taken_off_and_no_number_comparable(strict: Any) -> None:
@@ -254,80 +228,6 @@ def test_every_form_of_every_table_has_the_labels_alone(paper: str, request: pyt
 
 def _page(read: Any) -> list[str]:
     return [read.shown.html(), *read.table.notes]
-
-
-def test_what_an_order_leaves_out_has_its_label(strict: Any) -> None:
-    settings = strict.settings()
-    for run in settings["runs"]:
-        run["label"] = f"label of {run['model']}"
-    model, *_ = strict.rows
-    built = build(PaperTablesSettings, settings)
-    measured = frame([{"model": model, "task": "msgs_a", "value": 1.0}])
-    _, left_out = lists_of_models(measured, built, ("msgs_a", "msgs_b"))
-    assert left_out == {model: f"label of {model} was not run on msgs_b"}
-
-
-def beginnings(table: PaperTable) -> list[str]:
-    return [re.split(r"[;:,(.]", note)[0].strip() for note in table.notes]
-
-
-def test_the_notes_of_a_table_explain_what_it_has(drawn: Drawn) -> None:
-    whole = ["Published", "± is the sample standard deviation over n runs", "For an average over tasks"]
-    whole += ["n is the number of runs of a line", "Bold", "† Not comparable with our numbers"]
-    assert beginnings(drawn[STRICT]["9"]) == [*whole, "Remarks on printed numbers"]
-    # This table has neither deviations nor averages nor bold numbers nor dashes.
-    assert beginnings(drawn["gpt_bert", "strict"]["4"]) == ["Published", whole[3], "Models of ours"]
-    changes = drawn["ltg_bert", ""]["2"].notes
-    assert changes[4].startswith("The first row shows scores. All other rows show the changes")
-    block, table = (
-        next(note for note in notes if note.startswith("Bold: ")) for notes in (drawn[STRICT]["9"].notes, changes)
-    )
-    assert block.startswith("Bold: the best number of its block in each of the columns, separately for printed")
-    assert "within one standard deviation of the best of the table in each of the columns, separately" in table
-    turned = [note for table in drawn["ltg_bert", ""].values() for note in table.notes if "in each of the rows" in note]
-    assert turned and all("of the table in each of the rows" in note for note in turned)
-    # Table 10 has scores of single tasks with deviations, but no average.
-    assert "For an average over tasks" not in beginnings(drawn[STRICT]["10"])
-
-
-@pytest.mark.parametrize(("models", "told"), [(1, False), (2, True)])
-def test_a_note_on_single_seeds_needs_several_models(strict: Any, models: int, told: bool) -> None:
-    cell = ("babylm_glue", "babylm_wsc", "accuracy_percent")
-    rows = [replace(strict.row(f"our_{name}_bert_base", cell, 61.4), seeds=1) for name in ("elc", "ltg")[:models]]
-    (table,) = strict.made(rows).values()
-    assert any("A claim about models needs several pretraining seeds" in note for note in table.notes) == told
-
-
-def test_models_of_many_that_are_not_shown_are_counted(strict: Any) -> None:
-    settings = strict.settings()
-    settings["runs"] += [{"name": f"m{number}-s1", "model": f"m{number}", "seed": 1} for number in range(30)]
-    rows = [strict.row("our_elc_bert_base", ("babylm_glue", "babylm_wsc", "accuracy_percent"), 61.4)]
-    (table,), _ = all_tables(build(PaperTablesSettings, settings), strict.inputs(rows))
-    assert f"24 of our models are shown; {len(strict.rows) + 30 - 24} more are in summary.csv" in table.notes
-
-
-def test_an_order_names_several_models_of_a_row_and_the_models_that_it_leaves_out(strict: Any) -> None:
-    strict.rows = {"first": "elc_bert_base", "second": "elc_bert_base", "other": "ltg_bert_base"}
-    settings = build(PaperTablesSettings, strict.settings())
-    layout = read_layout(strict.layout).tables["12"]
-    assert isinstance(layout, OrderLayout)
-    scores = {"first": [1.0, 2.0], "second": [3.0, 4.0], "other": [5.0, 6.0]}
-    printed = PrintedTable(strict.all_numbers, strict.paper, "12")
-    table = order_table("12", layout, settings, printed, scores, {"x": "x has a single run"})
-    assert [heading for heading in table.headings if "ours" in heading] == [
-        "ELC-BERT-base (ours: first)",
-        "ELC-BERT-base (ours: second)",
-    ]
-    assert table.corner == "row better than column"
-    assert "Left out: x has a single run" in table.notes
-    named = "LTG-BERT-base is other; ELC-BERT-base is first; ELC-BERT-base is second"
-    assert f"Models of ours: {named}" in table.notes
-    # Three models have three pairs, and each pair has two directions.
-    assert any("(corrected by Bonferroni over 6 comparisons)" in note for note in table.notes)
-    assert any("(increased for 3 pairs as in the paper's package)" in note for note in table.notes)
-    # The printed number of a row is shown once: in the first of the two columns.
-    line = next(line for line in table.lines if line.source == PUBLISHED and line.label == "LTG-BERT-base")
-    assert [value is None for value in line.values[:3]] == [True, False, True]
 
 
 def test_if_models_are_columns_the_first_of_ours_shares_the_column_of_its_row_and_others_have_their_own() -> None:
