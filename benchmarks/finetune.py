@@ -188,11 +188,11 @@ def main() -> None:
         if share < arguments.loop_limit:
             slow_loops.append(name)
     print(
-        f"minimum of plain time / our time for tasks below {SHORT} tokens per example: {arguments.limit:.2f}; "
+        f"required minimum of plain time / our time, tasks below {SHORT} tokens per example: {arguments.limit:.2f}; "
         f"tasks below the minimum: {', '.join(slow_tasks) or 'none'}"
     )
     print(
-        f"minimum of our speed / bare speed for all tasks: {arguments.loop_limit:.2f}; "
+        f"required minimum of our speed / bare speed, for each task: {arguments.loop_limit:.2f}; "
         f"tasks below the minimum: {', '.join(slow_loops) or 'none'}"
     )
     sys.exit(1 if slow_tasks or slow_loops else 0)

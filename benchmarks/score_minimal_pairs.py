@@ -42,8 +42,8 @@ from hatchery.tokenization.tokenizer_file import load_tokenizer
 CLS, SEP, PAD, MASK = 1, 2, 3, 4
 FRAME = Frame((CLS,), (SEP,))
 FIRST_ORDINARY_ID = 7
-# Hidden size, layers, and the limit of the ratio of CPU time on two CPU cores with the default settings. The ratio is
-# larger on GPUs, which small calls do not use fully.
+# Hidden size, number of layers, and the smallest allowed ratio of the baseline's CPU time to ours, on two CPU cores
+# with the default settings. The ratio is larger on GPUs, which small calls do not use fully.
 SIZES = {
     "demo": (64, 2, 8.0),
     "tiny": (128, 4, 2.8),
@@ -131,7 +131,7 @@ def holds(size: str, pairs: Sequence[Pair], arguments: argparse.Namespace, devic
     )
     for name in ("per pair", "per row"):
         print(
-            f"  baseline with one call of the model {name}: {len(pairs) / wall[name]:8.1f} pairs/s; "
+            f"  baseline that calls the model once {name}: {len(pairs) / wall[name]:8.1f} pairs/s; "
             f"CPU time {cpu[name] / cpu['ours']:.2f} times ours, wall time {wall[name] / wall['ours']:.2f} times ours"
         )
     error = float(np.ptp(results["in bf16"] - results["ours"], axis=1).max())

@@ -34,7 +34,7 @@ if __name__ == "__main__":
     parser.add_argument(
         "--position-head-layout",
         choices=LAYOUTS,
-        help="for LTG-BERT: code that trained the checkpoint (babylm or bnc); use bnc if its folder has modelling code",
+        help="for LTG-BERT: code that trained the checkpoint, babylm or bnc (also for checkpoints with modelling code)",
     )
     parser.add_argument(
         "--output", type=Path, required=True, help="path of the new manifest; the model is written to its folder"

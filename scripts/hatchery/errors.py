@@ -93,7 +93,7 @@ REMEDIES = {
     errno.ENFILE: "too many files are open on this machine",
 }
 _MEMORY = (
-    "not enough memory; run again with fewer processes or smaller micro-batches (compute in config/config.yaml) or "
+    "not enough memory; run again with fewer processes or smaller micro-batches (`compute` in config/config.yaml) or "
     "with more memory for the job; finished results are kept"
 )
 # This pattern matches texts of the library tokenizers, "No space left on device (os error 28)", and of the library

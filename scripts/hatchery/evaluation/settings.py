@@ -256,7 +256,7 @@ class SuiteSettings(Settings):
             "null; every other value needs `edition: 2026` without `official` and `counted_by`",
         )
         judged = self.unknown_tokens == "scored" or (is_2026 and not self.temperatures)
-        wanted = "scored; every other value needs `edition: 2026` without `official`, `counted_by` and `temperatures`"
+        wanted = "`scored`; every other value needs `edition: 2026` without `official`, `counted_by` and `temperatures`"
         require(judged, "unknown_tokens", self.unknown_tokens, wanted)
         decides = self.format != "wug" and not self.temperatures and self.track is None
         wanted = (

@@ -15,7 +15,7 @@ class PlannedRun(Settings):
     pretraining: dict[str, Any]
     # Step at which this run starts: if this run continues another run, the number of steps of that run.
     first_step: int = 0
-    # Name of the grid set to which the model belongs; empty if the experiment has no grid.
+    # Name of the set of the grid to which the model belongs; empty if the experiment has no grid.
     set: str = ""
     # Configurations of the models from which the run learns (teachers).
     teachers: tuple[dict[str, Any], ...] = ()
