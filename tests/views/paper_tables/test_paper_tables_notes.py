@@ -41,7 +41,7 @@ def test_the_notes_of_a_table_explain_what_it_has(drawn: Drawn) -> None:
     assert "within one standard deviation of the best of the table in each of the columns, separately" in table
     turned = [note for table in drawn["ltg_bert", ""].values() for note in table.notes if "in each of the rows" in note]
     assert turned and all("of the table in each of the rows" in note for note in turned)
-    # Table 10 has scores of single tasks with deviations, but no average.
+    # ELC-BERT, Table 10, has scores of single tasks with deviations, but no average.
     assert "For an average over tasks" not in beginnings(drawn[STRICT]["10"])
 
 
