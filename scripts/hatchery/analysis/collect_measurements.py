@@ -58,7 +58,8 @@ class HeldOutText:
         """Return the number of UTF-8 bytes in the documents of a split. The sentences of a document are joined by
         spaces.
 
-        Return None if the documents are unknown, or if the evaluation with the manifest `made` read other documents.
+        `made` is the manifest of an evaluation. Return None if the documents are unknown, or if the evaluation has read
+        other documents.
         """
         if self._corpus is None or self._corpus.digest not in made.inputs.values():
             return None
@@ -74,7 +75,7 @@ class HeldOutText:
         """Return the number of predicted tokens of a split, divided by the number of bytes of its text.
 
         `made` is the manifest of a training or evaluation. Return None if bits per byte are undefined, if the token
-        shards are unknown, or if `made` has other token shards as input.
+        shards of the corpus are unknown, or if they are not an input of `made`.
         """
         if self._tokens is None or made.inputs.get("tokens") != self._tokens.digest:
             return None
@@ -87,8 +88,8 @@ class HeldOutText:
         return TokenShards.open(self._tokens.path, split).tokens_per_byte(self._counted(split, objective))
 
     def name(self, made: Manifest, split: str) -> str:
-        """Return a name for the documents of a split that were read by the training or evaluation with the manifest
-        `made`.
+        """Return a name for the documents of a split that a training or evaluation has read. `made` is the manifest of
+        the training or evaluation.
 
         Equal names mean equal documents. If the documents are known, their name depends neither on the tokenizer nor on
         the training text. The name is empty if `made` has neither a corpus nor token shards as input.
@@ -107,10 +108,11 @@ class HeldOutText:
         return found | ({self._tokens.digest} if self._tokens is not None and is_of_them else set())
 
     def loss(self, made: Manifest, objective: ObjectiveKeys, split: str) -> float | None:
-        """Return the loss of the blind guess on a split, in nats per token that the objective predicts.
+        """Return the loss on a split, in nats per token that the objective predicts, if every prediction is the unigram
+        distribution of the training text (the blind guess).
 
-        `made` is the manifest of a training or evaluation. Return None if the token shards are unknown, or if `made`
-        has other token shards as input. Raises the errors of `Objective.target_counts`.
+        `made` is the manifest of a training or evaluation. Return None if the token shards of the corpus are unknown,
+        or if they are not an input of `made`. Raises the errors of `Objective.target_counts`.
         """
         if self._tokens is None or made.inputs.get("tokens") != self._tokens.digest:
             return None

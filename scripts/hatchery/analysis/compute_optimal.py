@@ -1,13 +1,15 @@
 """Development loss against training cost, for our runs and published runs, and the compute-optimal models.
 
-A study's settings select the method that counts FLOPs. A learning curve contains the FLOPs of matrix products up to
-each step. Other methods count only the FLOPs of a complete training. These FLOPs are distributed over the steps in
-proportion to the FLOPs of the curve. This distribution is exact if all sequences have equal lengths.
+A study's settings select the method that counts FLOPs. The method `products` counts the FLOPs of matrix products up to
+each step; learning curves contain these FLOPs. All other methods count only the FLOPs of a complete training, which are
+distributed over the steps in proportion to the FLOPs of matrix products. This distribution is exact if all sequences
+have equal lengths.
 
-In each bin of cost (lower < cost <= upper), the compute-optimal point is the evaluation with the lowest loss. The
-reduced-vocabulary study mentions "over 30 bins" of FLOPs. A notebook of January 2023 in the history of its repository
-defines these bins; an earlier notebook used quantiles (docs/papers/reduced-vocabulary.md, "Compute-optimal frontier").
-Section 5.3 and Figure 4 of the paper ask if compute-optimal models score higher than other models of equal size.
+In each bin of cost (lower < cost <= upper), the compute-optimal point is the evaluation with the lowest loss. The study
+"Honey, I Shrunk the Language" mentions "over 30 bins" of FLOPs. A notebook of January 2023 in the history of the
+study's repository defines these bins; an earlier notebook used quantiles (docs/papers/reduced-vocabulary.md,
+"Compute-optimal frontier"). Section 5.3 and Figure 4 of this study ask if compute-optimal models score higher than
+other models of equal size.
 """
 
 import math
@@ -49,8 +51,9 @@ class ScalingPoint:
 
 
 def distinct_runs(path: Path, experiments: Collection[str] = (), within: Sequence[str] = ()) -> list[TidyRow]:
-    """Return the rows of `runs.parquet` for the pretrainings and milestones of `experiments`, without repeated models.
-    If `experiments` is empty, return the rows of all experiments.
+    """Return the rows of `runs.parquet` for the trained models of `experiments` and for their milestones (weights after
+    a given number of steps or words), without repeated models. If `experiments` is empty, return the rows of all
+    experiments.
 
     Several experiments may contain the same model, which is trained only once. If `within` names columns, two rows
     count as repeated only if they also agree in these columns. Raises ManifestError for an altered table.
@@ -105,8 +108,8 @@ def _mean_point(points: Sequence[ScalingPoint]) -> ScalingPoint:
 
 
 def published_points(logged: Iterable[PublishedRun]) -> list[ScalingPoint]:
-    """Return the points of published curves. As in the reduced-vocabulary study, FLOPs are computed with the formula of
-    the study's code, and tokens include padding.
+    """Return the points of published curves. As in the study "Honey, I Shrunk the Language", FLOPs are computed with
+    the formula of its code, and tokens include padding.
     """
     return [
         ScalingPoint(
@@ -126,12 +129,12 @@ Bins = Literal["january_2023", "quantiles"]
 
 
 def january_edges(costs: Sequence[float]) -> Floats:
-    """Return the bin edges that the reduced-vocabulary study used in January 2023: the percentiles 0, 5, ..., 100 of
-    the costs, with subdivided first bins.
+    """Return the bin edges of the notebook of January 2023 from the study "Honey, I Shrunk the Language": the
+    percentiles 0, 5, ..., 100 of the costs, with subdivided first bins.
 
     The range from 0 to the smallest cost is divided into ten bins, the first 5 % of the costs into ten bins, and the
     second 5 % into five bins. Of the ten bins up to the smallest cost, only the last contains points: the points with
-    the smallest cost. The other nine bins exist only because the study has these bins.
+    the smallest cost. The other nine bins exist only because the notebook has these bins.
     """
     percentiles = np.percentile(np.asarray(costs, dtype=float), range(0, 101, 5))
     least, first, second, *rest = percentiles
@@ -170,14 +173,16 @@ def frontier(costs: Sequence[float], losses: Sequence[float], edges: Sequence[fl
 
 
 LEAST_IN_A_ROW = 3
-"""Minimum number of consecutive compute-optimal points of one model that form a region. The paper states no number."""
+"""Minimum number of consecutive compute-optimal points of one model that form a region. The paper "Honey, I Shrunk the
+Language" states no number.
+"""
 
 
 def regions_of_one_model(models: Sequence[str]) -> list[range]:
     """Return the regions in which one model is compute-optimal at several consecutive points, as ranges of indices.
     `models` contains the model of each compute-optimal point, in the order of cost.
 
-    Figures 2 and 3 of the reduced-vocabulary study show these regions in grey.
+    Figures 2 and 3 of "Honey, I Shrunk the Language" show these regions in grey.
     """
     ends = [place for place in range(1, len(models)) if models[place] != models[place - 1]]
     return [range(first, last) for first, last in pairwise([0, *ends, len(models)]) if last - first >= LEAST_IN_A_ROW]

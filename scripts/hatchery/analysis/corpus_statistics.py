@@ -23,7 +23,7 @@ MEASURES = ("documents", "sentences", "words", "characters")
 STATISTICS = "statistics.csv"
 
 Counts = dict[str, int]
-"""Numbers of documents, words and other units, by measure."""
+"""Numbers by measure, such as `documents` or `words`."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +128,8 @@ class Selection(Record):
 
 
 def read_statistics(manifest: Manifest) -> dict[tuple[str, str], Counts]:
-    """Read the numbers of documents, words and other units of a corpus by (source, split), in the order of the rows of
-    `statistics.csv`.
+    """Read the numbers of documents, sentences, words and characters of a corpus by (source, split), in the order of
+    the rows of `statistics.csv`.
     """
     rows = read_records(manifest.file(STATISTICS), _Sizes, ("source", "split"))
     return {(row.source, row.split): {measure: asdict(row)[measure] for measure in MEASURES} for row in rows}
@@ -261,12 +261,12 @@ def splits_of(table: SizeTable) -> list[str]:
 
 def selection_sizes(selections: Sequence[Selection], sizes: SizeTable) -> SizeTable:
     """Return the sizes of the selected texts by (source, level), with their sums over sources, over levels, and over
-    both sources and levels.
+    both sources and levels. A level is `sentence` or `span`.
 
-    In a corpus of sequences, the source of a document is the name of a selection. The numbers of sequences
-    (`documents`) and of subwords (`tokens`) of a selection are therefore read from `sizes`. If a selection has several
-    rows (sources or levels), these numbers are unknown for the single rows. Sums that would include unknown numbers are
-    omitted.
+    In a corpus of sequences, the source of a document (sequence) is the name of a selection. The row of a selection in
+    `sizes` therefore contains the numbers of its sequences (`documents`) and subwords (`tokens`). If a selection has
+    several sources or levels, only the sums of these numbers are known, and the result lacks them. Sums that would
+    include unknown numbers are omitted.
     """
     table: SizeTable = {}
     lacking: set[tuple[tuple[str, str], str]] = set()
@@ -289,8 +289,9 @@ def selection_sizes(selections: Sequence[Selection], sizes: SizeTable) -> SizeTa
 def compare_sizes(path: Path, corpus: str, table: SizeTable, selections: SizeTable) -> list[ComparedSize]:
     """Return the published sizes of `corpus` with our sizes, in the order of the file `path`.
 
-    The column `split` may also name a level of selection (sentence, span); the measures `texts`, `sentences` and
-    `spans` are then equivalent. Raises the EvaluationError of `read_published_sizes`.
+    The column `split` of the file may also name a level of `selections` (sentence, span). The measures `texts`,
+    `sentences` and `spans` then all mean the number of selected texts. Raises the EvaluationError of
+    `read_published_sizes`.
     """
     return [_compared(row, table, selections) for row in read_published_sizes(path) if row.corpus == corpus]
 
@@ -324,7 +325,7 @@ def _ours(key: tuple[str, str], measure: str, table: SizeTable, selections: Size
 
 
 def place_of(row: PublishedSize) -> tuple[str, str]:
-    """Return the key of a published size in our tables: (source, split) or (source, level)."""
+    """Return the key (source, split) or (source, level) of our size that corresponds to a published size."""
     return _place(row.source), _SPLIT_NAMES.get(row.split, _place(row.split))
 
 

@@ -44,8 +44,8 @@ class DataCurve:
         return self.limit + self.coefficient * (amount / self.scale) ** -self.exponent
 
     def amount(self, loss: float) -> float | None:
-        """Return the amount of text with which the baseline reaches a loss; None if the loss is not above the curve's
-        limit.
+        """Return the amount of text with which the baseline reaches a loss; None if the loss is not above `limit`, the
+        loss that the curve approaches with more text.
         """
         if loss <= self.limit:
             return None

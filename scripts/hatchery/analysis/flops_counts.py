@@ -1,6 +1,7 @@
 """FLOPs of a training, counted by the method that a study selects.
 
-The formulas are in `modeling.flops`. Their inputs are the model sizes and sequences in a run's row of `runs.parquet`.
+The formulas are in `modeling.flops`. Their inputs are columns of a run's row in `runs.parquet`: the sizes of the model,
+the numbers of training sequences and tokens, and the sequence length.
 """
 
 from collections.abc import Mapping
@@ -18,8 +19,9 @@ COUNT_NAMES: dict[FlopsCount, str] = {
     "complete": "appendix A with the sequence length in the feed-forward block",
     "six_n_d": "6 N D",
 }
-"""Descriptions of the counting methods in notes and captions. In 6 N D, N excludes a word embedding that is only looked
-up, but includes a word embedding that is also the output matrix, and D counts tokens without padding.
+"""Descriptions of the counting methods in notes and captions; "the study" is "Honey, I Shrunk the Language". In 6 N D,
+N excludes a word embedding that is only looked up, but includes a word embedding that is also the output matrix, and D
+counts tokens without padding.
 """
 
 Run = Mapping[str, Any]
@@ -28,8 +30,9 @@ Run = Mapping[str, Any]
 def flops_per_sequence(run: Run, count: FlopsCount) -> float | None:
     """Return the FLOPs of one training sequence of `run`, a row of `runs.parquet`.
 
-    A formula of the reduced-vocabulary study returns None if the sequence length changes during training. The other
-    methods return the mean over all training sequences, or None if the run has no training sequences.
+    If `count` is `products` or `six_n_d`, return the mean over all training sequences, or None if the run has no
+    training sequences. All other methods are formulas of the study "Honey, I Shrunk the Language"; return None for
+    these formulas if the sequence length changes during training.
     """
     if count not in get_args(StudyFormula):
         total, sequences = training_flops(run, count), run["sequences"]
@@ -44,7 +47,8 @@ def flops_per_sequence(run: Run, count: FlopsCount) -> float | None:
 def training_flops(run: Run, count: FlopsCount) -> float | None:
     """Return the FLOPs of the complete training of `run`, a row of `runs.parquet`.
 
-    A formula of the reduced-vocabulary study returns None if the sequence length changes during training.
+    If `count` is a formula of the study "Honey, I Shrunk the Language" (not `products` or `six_n_d`), return None if
+    the sequence length changes during training.
     """
     if count == "products":
         return float(run["training_flops"])

@@ -1,7 +1,6 @@
 """The table of all surprisals: the outputs of `measure_surprisal` for all models and texts, concatenated.
 
-Columns from the user's files are strings. If a file lacks a column that another file has, this column is null in the
-rows of the first file.
+Columns from the user's files are strings. The rows of a file are null in all columns that only other files have.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,11 +1,12 @@
-"""Scores in BabyLM's multilingual track by language and part of the benchmark, and their means.
+"""Scores in BabyLM's multilingual track by language and by part of the benchmark, and the means of these scores.
 
-Source: docs/papers/babylm-2026.md, "The multilingual track". A language has a fixed number of parts, and a missing part
-counts as 0. English, Dutch and Chinese have 6, 7 and 6 zero-shot parts, and 8, 8 and 9 fine-tuning parts. These numbers
-follow from the printed means of the organisers' baselines. The two tasks of GlobalPIQA count as one part.
+Source: docs/papers/babylm-2026.md, "The multilingual track". A part is one task, or several tasks whose mean enters a
+language's score. Each language has a fixed number of parts, and a missing part counts as 0. English, Dutch and Chinese
+have 6, 7 and 6 zero-shot parts, and 8, 8 and 9 fine-tuning parts. These numbers follow from the printed means of the
+organisers' baselines. The two tasks of GlobalPIQA count as one part.
 
-Inferred: a language's score is the mean over all of its parts, without Hanzi and MECO, which only BabyLM's server
-scores. The overall score is the mean of the three languages' scores.
+Inferred from the same means: a language's score is the mean over all of its parts, without the Hanzi tasks and MECO,
+which only BabyLM's server scores. The overall score is the mean of the three languages' scores.
 """
 
 import math
@@ -53,7 +54,7 @@ measured.
 
 
 def zero_shot_tasks() -> tuple[str, ...]:
-    """Return the names of all zero-shot tasks, including Hanzi."""
+    """Return the names of all zero-shot tasks, including the two Hanzi tasks, which only BabyLM's server scores."""
     return (*(task for parts in ZERO_SHOT.values() for tasks in parts.values() for task in tasks), *HIDDEN)
 
 
@@ -66,7 +67,8 @@ def finetuned_names() -> tuple[str, ...]:
 
 
 def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str) -> Parts:
-    """Return the scores of one run by language, group and part, given its rows of `measurements.parquet`.
+    """Return the scores of one run by language, group (zero-shot or fine-tuning) and part of the benchmark, given the
+    run's rows of `measurements.parquet`.
 
     `suites` and `tasks` are the prefixes of names such as `<suites>_zhoblimp` and `<tasks>_arc_nl`. If a part has
     several tasks, its score is the mean of their scores; a missing task counts as 0, unless all tasks of the part are
@@ -94,7 +96,9 @@ def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str) -> Parts:
 
 
 def hidden_parts(measurements: "pl.DataFrame", suites: str) -> dict[str, float | None]:
-    """Return the accuracy on each task of Hanzi in percent, by task; None for a task that was not measured."""
+    """Return the accuracy in percent by task, for the two Hanzi tasks, whose official scores only BabyLM's server
+    computes; None for a task that was not measured.
+    """
     found = _pair_averages(measurements)
     return {task: found.get(f"{suites}_{task}") for task in HIDDEN}
 
@@ -112,12 +116,14 @@ def group_mean(parts: Mapping[str, float | None]) -> float:
 
 
 def language_mean(groups: Mapping[str, Mapping[str, float | None]]) -> float:
-    """Return the mean score over all suites and tasks of a language; a missing score counts as 0."""
+    """Return the mean score over all parts of a language, given by group (zero-shot or fine-tuning) and part; a missing
+    score counts as 0.
+    """
     return _mean(value for parts in groups.values() for value in parts.values())
 
 
 def overall(parts: Parts) -> float:
-    """Return the mean of the mean scores of the three languages."""
+    """Return the mean over English, Dutch and Mandarin of the language's mean score (`language_mean`)."""
     return _mean(language_mean(parts[language]) for language in LANGUAGES)
 
 

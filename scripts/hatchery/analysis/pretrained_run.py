@@ -227,7 +227,7 @@ def _sequences(plan: StepPlan, steps: int) -> dict[str, int | None]:
 
 
 def _teachers(measures: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the configurations of the teachers (distillation) that `measures` of the manifest lists. The
+    """Return the configurations of the teachers (distillation), given the measures in the manifest of the run. The
     configurations lack `vocab_size` and `sentence_pair_head`.
     """
     excluded = ("vocab_size", "sentence_pair_head")

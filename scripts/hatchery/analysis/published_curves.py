@@ -36,8 +36,9 @@ _ROW = re.compile(r"rv_(\d+)_(\d+)_(\d+)_(\d+)_(\d+)(_\w+)?")
 
 
 def shape_of(row: str) -> Shape:
-    """Return the sizes of a model (E, H, I, L, A) from its name in the tables of published values, such as
-    `rv_256_64_1024_8_8`. Raises EvaluationError if the name contains no sizes.
+    """Return (embedding size, hidden size, intermediate size, number of layers, number of attention heads) of a model,
+    given its name in the tables of published values, such as `rv_256_64_1024_8_8`. Raises EvaluationError if the name
+    contains no sizes.
     """
     found = _ROW.fullmatch(row)
     if found is None:

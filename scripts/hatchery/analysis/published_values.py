@@ -1,12 +1,12 @@
 """Numbers that papers print for their models, and the comparison of an experiment with these numbers.
 
-The file `config/published/values/<paper>.csv` contains each printed number of a paper once, converted to the unit that
-Hatchery uses for its metric. A number has the suite, task and metric of the comparable row of an experiment's
-`summary.csv`, if there is such a row (docs/papers/babylm-evaluation.md, "Doubtful printed numbers"). Numbers that are
-not comparable with ours are marked, with a reason.
+The file `config/published/values/<paper>.csv` contains each printed number of a paper once, converted to Hatchery's
+unit of the metric. A number has the suite, task and metric of the comparable row of an experiment's `summary.csv`, if
+there is such a row (docs/papers/babylm-evaluation.md, "Doubtful printed numbers"). Numbers that are not comparable with
+ours are marked, with a reason.
 
 Our number agrees with a published number if they differ by at most two combined standard deviations or, if no deviation
-is known, by at most half a point (`judge`).
+is known, by at most 0.5 in the unit of the metric (`judge`).
 """
 
 import math
@@ -64,7 +64,7 @@ def judge(difference: float, deviation: float | None, rounding: float = PRINTED_
     """Compare our number with a published number, given `difference` (our number minus the published number).
 
     Return `within` if the absolute difference is at most twice `deviation`, or at most `rounding`. Otherwise return
-    `above` or `below`. If `deviation` is None, `within` means at most half a point, regardless of `rounding`.
+    `above` or `below`. If `deviation` is None, `within` means a difference of at most 0.5, regardless of `rounding`.
     """
     tolerance = TOLERANCE_WITHOUT_DEVIATION if deviation is None else max(DEVIATIONS * deviation, rounding)
     # Add 1e-9: if a difference equals the tolerance, a floating-point error must not decide.
@@ -137,8 +137,8 @@ def read_numbers(path: str | Path) -> list[PublishedNumber]:
     """Read the published numbers of one paper from the table `path`, in the order of its rows. The table's file is
     named `<paper>.csv`.
 
-    Raises EvaluationError, naming file and line, if a column is missing, a number is repeated, a paper or kind of
-    spread is unknown, or a number is not comparable but has no reason.
+    Raises EvaluationError, naming file and line, if a column is missing, a number is repeated, `paper` or `spread_kind`
+    has an unknown value, or a number is not comparable but has no reason.
     """
     paper = Path(path).stem
     if paper not in PAPERS:

@@ -1,8 +1,8 @@
 """Fits to compute-optimal points: power laws y = C x^e with bootstrap intervals, and the break between two laws.
 
-As in the reduced-vocabulary study, a law minimises the squared errors of y (Levenberg-Marquardt). The optimisation
-starts from a linear fit of the logarithms; used alone, this fit would overweight small losses. Sources: the study's
-Section 5.1; docs/papers/reduced-vocabulary.md, "Power laws".
+As in the study "Honey, I Shrunk the Language", a law minimises the squared errors of y (Levenberg-Marquardt). The
+optimisation starts from a linear fit of the logarithms; used alone, this fit would overweight small losses. Sources:
+the study's Section 5.1; docs/papers/reduced-vocabulary.md, "Power laws".
 
 To find a break, the points are sorted by x and split into two parts. A law is fitted to each part, and the split with
 the smallest sum of squared residuals is selected. Two laws are preferred to one if the Bayesian information criterion n
@@ -99,7 +99,7 @@ class BreakPoint:
 
     @property
     def decisive(self) -> bool:
-        """True if the gain is large enough to prefer two laws."""
+        """True if `gain` is more than 10, so that two laws are preferred to one law."""
         return self.gain > DECISIVE
 
 
@@ -163,11 +163,11 @@ def bootstrap_interval(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Interval | None:
-    """Return the bootstrap interval of a quantity of points. Each group contains the indices of points that are always
-    drawn together.
+    """Return the bootstrap interval of a statistic of points. `quantity` computes the statistic from the indices of the
+    drawn points. Each group contains the indices of points that are always drawn together.
 
-    In each draw, `len(groups)` groups are drawn with replacement. The quantity is undefined in a draw if `quantity`
-    raises EvaluationError. Return None if the quantity is undefined in at least half of the draws, or if there is only
+    In each draw, `len(groups)` groups are drawn with replacement. The statistic is undefined in a draw if `quantity`
+    raises EvaluationError. Return None if the statistic is undefined in at least half of the draws, or if there is only
     one group.
     """
     if len(groups) < 2:
@@ -194,8 +194,8 @@ WHOLE = "all"
 
 @dataclass(frozen=True)
 class Law:
-    """The law of the loss against one axis (FLOPs, tokens or parameters) within a region. `law` is None if it cannot be
-    fitted, for example because there are too few points.
+    """The law of the loss against one axis (FLOPs, tokens or parameters) within a region (range of FLOPs). `law` is
+    None if it cannot be fitted, for example because there are too few points.
     """
 
     axis: Axis
@@ -221,9 +221,10 @@ def scaling_laws(points: Sequence[ScalingPoint], settings: PowerLawsSettings) ->
     """Return the compute-optimal points (the point with the lowest loss in each bin of FLOPs), their power laws and
     their break point.
 
-    The loss against FLOPs is fitted in every region and over all compute-optimal points. The loss against tokens or
-    parameters is only fitted over all compute-optimal points. For the bootstrap intervals, models are drawn with all
-    their points. Each draw has its own compute-optimal points; the bins of FLOPs are the same in all draws.
+    The loss against FLOPs is fitted in every region (range of FLOPs) of `settings`, and over all compute-optimal
+    points. The loss against tokens or parameters is only fitted over all compute-optimal points. For the bootstrap
+    intervals, models are drawn with all their points. Each draw has its own compute-optimal points; the bins of FLOPs
+    are the same in all draws.
     """
     if not points:
         return Laws([], [], None)

@@ -17,7 +17,7 @@ class RegionSettings(Settings):
     """Upper bound in FLOPs, included in the range. If `null`, the range has no upper bound."""
 
     def holds(self, flops: float) -> bool:
-        """Return True if a number of FLOPs is within the range."""
+        """Return True if the number `flops` is more than `above` and at most `up_to`."""
         return (self.above is None or flops > self.above) and (self.up_to is None or flops <= self.up_to)
 
 

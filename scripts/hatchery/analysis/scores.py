@@ -162,8 +162,8 @@ class Scores:
         return not_compared({m.label: differing(row.basis for row in self.with_means(m).values()) for m in ranked})
 
     def blind_guesses(self, measure: Measure) -> list[str]:
-        """Return the displayed scores that guesses without reading the test items would reach on a measure. The scores
-        are in ascending order, without duplicates.
+        """Return, in ascending order and without duplicates, the displayed scores on a measure that a guesser would
+        reach without reading the test items.
         """
         rows = [self.row_for(measure, model) for model in self.models]
         known = sorted({row.blind_guess for row in rows if row is not None and row.blind_guess is not None})
@@ -186,10 +186,10 @@ class Scores:
 
     def headline(self) -> list[Measure]:
         """Return the headline measures, which summarise an experiment: perplexities and bits per byte, then one or two
-        averages per suite of minimal pairs, then the averages of each other suite.
+        averages per suite of minimal pairs, then the averages of all remaining suites.
 
-        For translation, the headline measures are the BLEU scores of all test sets. If any other suite has no average,
-        its first score is a headline measure.
+        For translation, the headline measures are the BLEU scores of all test sets. If one of the remaining suites has
+        no average, its first score is a headline measure.
         """
         keys = self.keys()
         suites = [suite for suite in self.suites() if suite not in HELD_OUT]

@@ -31,7 +31,9 @@ The kind of model follows the prefix, because models of different kinds also pre
 
 @dataclass(frozen=True)
 class PublishedChoice(Settings):
-    """A paper that our models replicate. `rows` maps our models to rows of the paper's tables for the track `track`."""
+    """A paper that our models replicate. `rows` maps our models to rows of the paper's tables. `track` is the BabyLM
+    track of these rows; empty if the paper has no tracks.
+    """
 
     paper: str
     rows: dict[str, str]
@@ -49,7 +51,8 @@ def published_choices(published: PublishedChoices) -> tuple[PublishedChoice, ...
 
 @dataclass(frozen=True)
 class CollectSettings(Settings):
-    """Settings of an experiment's tidy tables: all runs, including external models and milestones.
+    """Settings of an experiment's tidy tables. `runs` are all runs of the experiment, including external models and
+    milestones.
 
     `alc_steps` is the number of training steps that the area under the learning curve covers.
     """

@@ -5,9 +5,9 @@ The measure is from del Barrio et al. (2018). Dror et al. (2019) and Ulmer et al
 this measure, and ELC-BERT, Appendix E, reports the measure. Quantile functions of samples are step functions, so their
 integrals are computed exactly, for all bootstrap draws at once.
 
-`order_matrix` tests each ordered pair of models, a cell of a matrix. For the requested confidence in the whole matrix,
-each cell needs a higher confidence (correction for multiple tests). Every pair of models has its own random stream, so
-an additional model changes the other cells only by this correction.
+`order_matrix` tests each ordered pair of models; the result of each test is a cell of a matrix. For the requested
+confidence in the whole matrix, each cell needs a higher confidence (correction for multiple tests). Every pair of
+models has its own random stream, so an additional model changes the other cells only by this correction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,8 +31,8 @@ UNDECIDED = 0.5
 class QuantileSteps:
     """Intervals of (0, 1) on which two quantile functions are compared, with weights.
 
-    For S intervals, `first` and `second`, int64 [S], are the indices of the quantiles in the two sorted samples.
-    `weights`, float64 [S], are proportional to the lengths of the intervals.
+    For each of the S intervals, `first` is the index of the quantile in the first sorted sample, and `second` in the
+    second sorted sample (both int64 [S]). `weights` (float64 [S]) are proportional to the lengths of the intervals.
     """
 
     first: np.ndarray
@@ -49,7 +49,9 @@ def exact_steps(n: int, m: int) -> QuantileSteps:
 
 
 def grid_steps(n: int, m: int, intervals: int = 200) -> QuantileSteps:
-    """Return steps of equal weight that evaluate both quantile functions at 1/intervals, 2/intervals, ..., below 1."""
+    """Return steps of equal weight at 1/intervals, 2/intervals, ..., below 1. At these steps, the quantile functions of
+    two samples, with n and m scores, are evaluated.
+    """
     points = np.arange(1, intervals)
     first, second = (-(-points * size // intervals) - 1 for size in (n, m))
     return QuantileSteps(first, second, np.ones(len(points)))
@@ -65,17 +67,17 @@ class OrderEstimate:
     deviation: float
 
     def bound(self, confidence: float) -> float:
-        """Return the upper confidence bound epsilon_min, in [0, 1], of the violation ratio.
+        """Return the upper confidence bound epsilon_min, in [0, 1], of the violation ratio of the claim "a dominates
+        b".
 
-        The ratio is that of the claim "a dominates b" for two samples of scores. If the bound is below 0.5, a is better
-        than b (the threshold of ELC-BERT, Tables 11 and 12). If the bound is 0, a dominates b. Raises ConfigError for a
-        confidence not in [0.5, 1).
+        If the bound is below 0.5, sample a is better than sample b (the threshold of ELC-BERT, Tables 11 and 12). If
+        the bound is 0, a dominates b. Raises ConfigError for a confidence not in [0.5, 1).
 
-        The bound assumes a normal distribution of the ratio, so it is unreliable for few runs. In simulations of equal
-        models (normal scores, 5 to 50 runs) at a confidence of 0.95, the bound is below 0.5 for 15 to 25 % of the
-        pairs, and below 0.2 for 2 to 8 % of the pairs. If the samples do not overlap, the ratio is 0 (or 1) in every
-        draw, so the bound is the same for every confidence. For equal models with five runs each, this happens in one
-        of 126 pairs.
+        The bound assumes a normal distribution of the ratio, so it is unreliable for few runs. In simulations of pairs
+        of equal models (normal scores, 5 to 50 runs per model) at a confidence of 0.95, the bound is below 0.5 for 15
+        to 25 % of the pairs, and below 0.2 for 2 to 8 % of the pairs. If the samples do not overlap, the ratio is 0 (or
+        1) in every draw, so the bound is the same for every confidence. This happens for one of 126 pairs of equal
+        models with five runs each.
 
         Ulmer et al. (2022) write epsilon - sigma / c * quantile(1 - confidence), where c = sqrt(n m / (n + m)), and
         sigma is the standard deviation of c (epsilon* - epsilon). Here epsilon is the violation ratio of the samples,
@@ -204,11 +206,11 @@ def order_matrix(
     reading: ReadingName = "corrected",
     comparisons: int | None = None,
 ) -> OrderMatrix:
-    """Compare all models, given one score per run; higher scores are better (see `run_scores`).
+    """Compare all models, given one score per run; higher scores are better (see `run_scores`). Each ordered pair of
+    models is a cell of the matrix, so k models have k (k - 1) cells.
 
-    `reading` names one of two methods. The method "corrected" integrates exactly and applies Bonferroni's correction
-    over the k (k - 1) ordered pairs of k models, the cells: the confidence of a cell is 1 - (1 - confidence) /
-    comparisons.
+    `reading` names one of two methods. The method "corrected" integrates exactly and applies Bonferroni's correction:
+    the confidence of a cell is 1 - (1 - confidence) / comparisons, where `comparisons` is the number of cells.
 
     The method "as_published" reproduces the package used for ELC-BERT. It evaluates quantiles on a grid of 0.005. With
     k (k - 1) / 2 pairs, the confidence of a cell is confidence + (1 - confidence) / pairs, which is lower for more
@@ -218,9 +220,9 @@ def order_matrix(
     `comparisons` replaces this number, for example if the confidence must hold for several matrices together.
 
     For few runs, the bounds are too low (see `OrderEstimate.bound`), with both methods. In simulated matrices of five
-    equal models with nine runs each, some cell is below 0.5 in about 6 of 10 matrices ("corrected"), or in 9 of 10
-    ("as_published"). Some cell is below 0.2 in 2 of 10 ("corrected"), or in 4 of 10 ("as_published"). Raises
-    EvaluationError, naming the pair, for invalid scores, and ConfigError for invalid settings.
+    equal models with nine runs each, the bound of at least one cell is below 0.5 in about 6 of 10 matrices
+    ("corrected"), or in 9 of 10 ("as_published"). It is below 0.2 in 2 of 10 ("corrected"), or in 4 of 10
+    ("as_published"). Raises EvaluationError, naming the pair, for invalid scores, and ConfigError for invalid settings.
     """
     if reading not in get_args(ReadingName):
         raise ConfigError(f"reading: got {reading!r}, expected one of {', '.join(get_args(ReadingName))}")

@@ -32,13 +32,14 @@ SELECTORS = ("model", "suite", "task", "metric")
 class SummaryRow:
     """One row of `summary.csv`. The fields are the columns, in order; None is an empty field.
 
-    `mean` and `std` are computed over the `n` runs that have a score; `n_failed` of these runs failed.
-    `mean_without_failed` is the mean of the runs that did not fail. `n_without_number` further runs have no score.
-    `sampling_deviation` is the standard deviation of a single run due to the choice of test items. `blind_guess` is the
-    score of guesses that do not use the items. `seeds` is the number of pretraining seeds. `basis` names the predicted
-    tokens, tokenizer, text and scoring method; only scores with equal `basis` are comparable (`evaluation.basis`).
-    `difference` is `mean` minus the published value, in the unit of the metric. `manifests` identifies all manifests
-    from which the row was computed: the first 12 hexadecimal digits of each SHA-256, sorted and joined by semicolons.
+    `mean` and `std` are computed over the `n` runs that have a score; `n_failed` of these runs failed: their
+    predictions are constant or uncorrelated with the labels. `mean_without_failed` is the mean of the runs that did not
+    fail. `n_without_number` further runs have no score. `sampling_deviation` is the standard deviation of a single run
+    due to the choice of test items. `blind_guess` is the score of guesses that do not use the items. `seeds` is the
+    number of pretraining seeds. `basis` names the predicted tokens, tokenizer, text and scoring method; only scores
+    with equal `basis` are comparable (`evaluation.basis`). `difference` is `mean` minus the published value, in the
+    unit of the metric. `manifests` identifies all manifests from which the row was computed: the first 12 hexadecimal
+    digits of each SHA-256, sorted and joined by semicolons.
     """
 
     experiment: str
@@ -106,7 +107,7 @@ class SummaryRow:
 
     def runs(self, decimals: int | None = None) -> str:
         """Return the numbers of runs, of failed runs and of runs without a score as text: `5`, or `5, 2 failed (64.0
-        without), 1 more without a number`.
+        without), 1 more without a number`. Here 64.0 is the mean of the runs that did not fail.
         """
         parts = [str(self.n)]
         if self.n_failed:
@@ -146,7 +147,9 @@ class SummaryRow:
 
     @property
     def readings(self) -> tuple[float, ...]:
-        """Return the mean and, if runs failed, the mean of the runs that did not fail; empty if the row has no mean."""
+        """Return `mean` (over all runs with a score) and, if runs failed, `mean_without_failed`; empty if the row has
+        no mean.
+        """
         failed = self.mean_without_failed if self.n_failed else None
         return tuple(mean for mean in (self.mean, failed) if mean is not None)
 

@@ -3,12 +3,12 @@
 Four averages are published: over eleven tasks of BabyLM's GLUE, over the six ambiguous tasks of MSGS, over LTG-BERT's
 fourteen tasks (after averaging the metrics of each task), and over LTG-BERT's five probes. If a suite has all tasks of
 its published average, `average` is computed like the published average. If tasks are missing, `average_of_<n>_tasks` is
-the unweighted mean over the existing tasks (for MSGS, the existing ambiguous tasks). For all other suites, `average` is
+the unweighted mean over the measured tasks (for MSGS, the measured ambiguous tasks). For all other suites, `average` is
 the unweighted mean. A prefix of the suite's name is allowed: `my_msgs` with the tasks `my_msgs_...` is averaged like
-`msgs`. Each average has two kinds of deviation (`aggregates`).
+`msgs`. Each average has two rows, with different deviations: the root mean square of the tasks' standard deviations,
+and the standard deviation of the runs' averages (`aggregates`).
 
-Tasks, units and the combination of metrics change an average more than the choice of the model
-(docs/papers/elc-bert.md, "Averages"; docs/papers/babylm-evaluation.md, "Statistics").
+Sources: docs/papers/elc-bert.md, "Averages"; docs/papers/babylm-evaluation.md, "Statistics".
 """
 
 import math
@@ -232,8 +232,9 @@ def _averages(
     pairs (task, metric).
 
     The result contains each published average of the suite whose terms are all in `present`. If none of these averages
-    is named `average`, a mean over at least two tasks is added: the existing tasks of the suite or, for MSGS, the
-    existing ambiguous tasks. Its name is `average_of_<n>_tasks`, or `average` if the suite has no published average.
+    is named `average`, and if at least two tasks were measured, a mean over the measured tasks of the suite is added
+    (for MSGS, over the measured ambiguous tasks). Its name is `average_of_<n>_tasks`, or `average` if the suite has no
+    published average.
     """
     original = original_suite(suite)
     prefix = suite.removesuffix(original)

@@ -2,7 +2,8 @@
 
 `collect_measurements` joins the outputs of single runs into four Parquet files with fixed schemas. Summaries, and most
 tables, figures and pages, are computed from these files. Each row names its experiment, so tables of several
-experiments can be concatenated. `docs/tables.md` lists the columns, and a test compares both lists.
+experiments can be concatenated. `docs/tables.md` lists the columns, and a test compares this list with the columns in
+this module.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -345,7 +346,7 @@ class RowGroups:
             self.add_table(_arrow(self._table, rows))
 
     def add_table(self, rows: pa.Table) -> None:
-        """Write `rows`, an Arrow table with the columns of this table, as one row group."""
+        """Write `rows`, an Arrow table with the columns of the written table, as one row group."""
         self._writer.write_table(rows)
 
 

@@ -58,7 +58,7 @@ _LEFTOVER = re.compile(r"\..+\.(\d+)-[0-9a-f]{8}\.partial")
 def leftovers(folder: Path, beginning: str = "") -> Iterator[tuple[Path, int]]:
     """Yield (path, process id of the writing process) of each temporary file in a folder and its subfolders.
 
-    Only temporary files are yielded whose final name, after the renaming, would begin with `beginning`.
+    A temporary file is yielded only if its final name would begin with `beginning`.
     """
     for path in sorted(folder.rglob(f".{glob.escape(beginning)}*.partial")):
         if found := _LEFTOVER.fullmatch(path.name):

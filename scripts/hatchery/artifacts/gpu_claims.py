@@ -142,8 +142,8 @@ def _lock_gpu(own: int, name: str, place: int | None) -> list[int]:
 
 
 def _lock(own: int, name: str, kind: int) -> int | None:
-    """Lock the file `name` in the folder of lock files, whose descriptor is `own`. Return the descriptor of the file;
-    None if another process holds a conflicting lock. `kind` is `fcntl.LOCK_EX` or `fcntl.LOCK_SH`.
+    """Lock the file `name` in the folder of lock files; `own` is the descriptor of the folder. Return the descriptor of
+    the file; None if another process holds a conflicting lock. `kind` is `fcntl.LOCK_EX` or `fcntl.LOCK_SH`.
     """
     descriptor = os.open(name, os.O_RDWR | os.O_CREAT, 0o600, dir_fd=own)
     try:

@@ -77,8 +77,8 @@ class _Changes:
 
 
 def check_roots(storage_root: str | Path | None, here: str | Path = ".") -> list[str]:
-    """Return one line for each link that a run would remove, and one for each link that a run would create to a folder
-    with files.
+    """Return one line for each link that a run would remove, and one line for each link that a run would create if the
+    target of the link is a folder that already contains files.
 
     This function changes nothing. Raises ConfigError in the same cases as `link_roots`, but does not check whether
     `resources`, `results` and `logs` are writable.
@@ -100,13 +100,14 @@ def link_roots(storage_root: str | Path | None, here: str | Path = ".") -> list[
     """Make `resources`, `results` and `logs` links into `storage_root`; if `storage_root` is None, remove links that
     runs have created.
 
-    Links that earlier runs created to another folder are replaced. Return notes for the user on files that are no
-    longer visible. The user may move files to another `storage_root`: their paths in the workflow do not change, so
+    Links from earlier runs to another folder are replaced. Return notes for the user on files that are no longer
+    visible. The user may move files to another `storage_root`: their paths in the workflow do not change, so
     nothing is computed again.
 
     Raises ConfigError
-    - if one of the three paths is a file, or a link to a missing folder that no run created;
-    - if `storage_root` is set and one of the three paths is a folder, or a link to another folder that no run created;
+    - if one of the three paths is a file, or a link that no run created and whose target is missing;
+    - if `storage_root` is set and one of the three paths is a folder, or a link to another folder, if no run created
+      this link;
     - if one of the three paths is a link to the current `storage_root`, in which the folder is missing;
     - if `storage_root` is in a missing folder, is not a folder, is not writable, is the project's folder, or is inside
       one of the three folders;

@@ -69,7 +69,9 @@ def make_parts(
 
 @cache
 def _code() -> str:
-    """Return a digest of the library's source code. A part is only reused if this digest is unchanged."""
+    """Return a digest of the library's source code. The result of a finished task is reused only if this digest is
+    unchanged.
+    """
     root = Path(__file__).resolve().parents[1]
     sources = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
@@ -150,5 +152,5 @@ def _finished(path: Path, facts_path: Path) -> Facts | None:
 
 
 def _checksum(path: Path, facts: Facts) -> str:
-    """Return a single checksum of a part's file and facts."""
+    """Return one checksum of a task's result: the file that the task wrote, and the facts that it returned."""
     return digest([sha256_file(path), facts])

@@ -39,7 +39,9 @@ def command(
 
 
 def _models(asked: str, results: Path) -> dict[str, Any]:
-    """Return the folders of an experiment's models by name, or of the single model that was given."""
+    """Return model folders by name of the model. If `asked` is an experiment, these are its finished models; otherwise
+    `asked` is a single model.
+    """
     is_experiment = (results / asked).is_dir() or not (Path(asked).exists() or "/" in asked)
     try:
         return dict(finished_models(asked, results))

@@ -29,8 +29,8 @@ class AnalyseSettings(Settings):
     the analysis.
 
     `settings` are the analysis's own settings: for a study, the keys of an entry under `analyses`. `runs` are all runs
-    of the study or experiment. `published` names the published rows that the study's models replicate; it is empty for
-    an experiment.
+    of the study or experiment. `published` names the rows of papers' tables that the study's models replicate; it is
+    empty for an experiment.
     """
 
     experiment: str
@@ -62,8 +62,8 @@ def analyse_settings(project: "Project", experiment: str, analysis: str) -> dict
 
 
 def _repeated(project: "Project", study: str) -> list["Published"]:
-    """Return the published rows that the study's models replicate. A miniature experiment uses the published rows of
-    its original experiment.
+    """Return the rows of papers' tables that the study's models replicate. A miniature (a small copy of an experiment)
+    uses the rows of the experiment that it copies.
     """
     chosen = {part: paper_tables(project, part) for part in project.members(study)}
     return under_names_of_study({part: tables and tables["published"] for part, tables in chosen.items()})
