@@ -31,15 +31,17 @@ If the argument is a single path that is optional, its value may be a list with 
 
 
 def paths_of(given: Iterable[Paths]) -> list[str]:
-    """Return all paths in `given`, the values of several arguments of a stage's function, without duplicates."""
+    """Return all paths in `given`, without duplicates. `given` contains the values of several arguments of a stage's
+    function.
+    """
     lists = ([one] if isinstance(one, str) else one.values() if isinstance(one, dict) else one for one in given)
     return list(dict.fromkeys(path for paths in lists for path in paths))
 
 
 @dataclass(frozen=True)
 class Call:
-    """The specification of a job: settings as canonical JSON, and paths of inputs by argument of the stage's
-    function.
+    """The specification of a job. `settings` is canonical JSON, and `arguments` maps the names of the stage function's
+    arguments to the paths of its inputs.
     """
 
     settings: str
@@ -47,7 +49,7 @@ class Call:
 
     @cached_property
     def content(self) -> bytes:
-        """Return the content of the specification's file: JSON without line breaks, the arguments in their given
+        """Return the content of the job specification's file: JSON without line breaks, the arguments in their given
         order.
         """
         arguments = json.dumps(dict(self.arguments), separators=(",", ":"), ensure_ascii=False)
@@ -55,16 +57,16 @@ class Call:
 
     @cached_property
     def digest(self) -> str:
-        """Return the first hexadecimal digits of the SHA-256 of the specification's file."""
+        """Return the first 16 hexadecimal digits of the SHA-256 of the job specification's file."""
         return hashlib.sha256(self.content).hexdigest()[:DIGITS]
 
     @property
     def path(self) -> Path:
-        """Return the path of the specification's file, relative to the project."""
+        """Return the path of the job specification's file, relative to the project."""
         return FOLDER / f"{self.digest}.json"
 
     def write(self) -> None:
-        """Write the specification's file, unless the file exists with this content."""
+        """Write the job specification's file, unless the file exists with this content."""
         try:
             if self.path.read_bytes() == self.content:
                 return
@@ -74,12 +76,12 @@ class Call:
 
 
 def is_call(path: Path) -> bool:
-    """Return True if the name of a file has the form `<digest>.json`, the form of a specification's file."""
+    """Return True if the name of a file has the form `<digest>.json`, as job specifications have."""
     return path.suffix == ".json" and len(path.stem) == DIGITS and set(path.stem) <= set(hexdigits)
 
 
 def read_call(path: str | Path) -> Call:
-    """Return the specification that a file contains.
+    """Return the job specification that a file contains.
 
     Raises ConfigError if the file is missing, or if the digest of its content differs from the digest in its name.
     """

@@ -95,8 +95,8 @@ Columns = Annotated[dict[NotEmpty, Annotated[tuple[Cell, ...], MinLen(1), Unique
 
 @dataclass(frozen=True, kw_only=True)
 class Draw(Settings):
-    """Random draw of grid rows, without repetition. Rows are drawn from all combinations of values, except for rows of
-    earlier entries of the grid.
+    """Random draw of grid rows, without repetition. Rows are drawn from all combinations of values, without the
+    combinations that are rows of the grid's earlier list entries.
     """
 
     count: Count
@@ -109,8 +109,9 @@ class Draw(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class GridRows(OneOfKeys):
-    """Rows of a grid set in one of four forms: a list of rows (`rows`), a row and changes of its single columns
-    (`around`, `vary`), all combinations of values (`all`), or a random draw from all combinations (`draw`).
+    """One or more rows of a grid, written in one of four forms: a list of rows (`rows`), a row and rows that differ
+    from it in one column (`around`, `vary`), all combinations of values (`all`), or a random draw from all combinations
+    (`draw`).
     """
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
@@ -123,8 +124,8 @@ class GridRows(OneOfKeys):
     rows: Annotated[tuple[GridRow, ...], MinLen(1)] = ABSENT
     """Rows of the grid set. Each row lists the values of one model, in the order of the columns."""
     around: GridRow = ABSENT
-    """Row that `vary` changes in one column at a time. The row itself is also a model, unless an earlier entry of the
-    grid contains this row.
+    """Row that `vary` changes in one column at a time. The row itself is also a model, unless an earlier list entry of
+    the grid contains this row.
     """
     vary: Columns = ABSENT
     """Alternative values of columns. Each value generates one row, which differs from `around` in this column only."""
@@ -202,7 +203,7 @@ class Submission(Settings):
 
     track: Track = "strict_small"
     """Track of the submission. The submission file has 19 checkpoints for `strict_small`, and 28 checkpoints for
-    `strict`. The table of scores also shows the published rows of the track.
+    `strict`. The table of scores also shows published models of the track.
     """
     edition: Edition = 2026
     """Year of the BabyLM challenge. The rules of this year define the mean of the scores."""
@@ -245,8 +246,8 @@ class MultilingualSubmission(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class PaperTables(Settings):
-    """Settings of a miniature, which is a small copy of an original experiment. The miniature's scores are shown in the
-    original experiment's rows of a paper's tables.
+    """Settings of a miniature, which is a small copy of an original experiment. A paper's tables show the miniature's
+    scores in the rows of the original experiment.
     """
 
     of: Annotated[str, Reference("experiment", inherited=True)]

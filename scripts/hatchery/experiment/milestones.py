@@ -45,11 +45,10 @@ def own_marks(project: "Project", experiment: str, run: str, seed: int) -> tuple
 
 
 def chain_of_marks(project: "Project", experiment: str, run: SeededRun) -> list[tuple[str, SeededRun]]:
-    """Return (experiment, checkpoint) for all checkpoints that a run and its chain of initial models save at word
-    counts.
+    """Return (experiment, checkpoint) for all checkpoints that a run saves at word counts. The checkpoints of its
+    initial model, of this model's own initial model and so on come first.
 
-    Checkpoints of earlier runs come first, and each word count occurs once. Checkpoints in a folder outside of the
-    experiments are not included.
+    Each word count occurs once. Checkpoints in a folder outside of the experiments are not included.
     """
     origin = origin_of(project, experiment, run.model, run.seed)
     before: list[tuple[str, SeededRun]] = []

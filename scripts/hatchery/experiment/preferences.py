@@ -1,5 +1,5 @@
-"""Checks of preference training. The corpus must contain preference pairs, and the tokenizer must give equal words
-equal tokens. Suites whose pairs are training text are reported.
+"""Checks of preference training. The corpus must contain preference pairs, and the tokenizer must encode a word at the
+beginning of a text with the same tokens as later in the text. Suites whose pairs are training text are reported.
 """
 
 from collections.abc import Iterable, Iterator
@@ -97,8 +97,8 @@ def _encodes_first_words_differently(project: "Project", name: str) -> bool:
 
 
 def preference_warnings(experiments: Iterable[str], project: "Project") -> Iterator[str]:
-    """Yield a warning for each minimal-pair suite that reads a raw input with preference pairs on which a run, or an
-    initial model of this run, was trained.
+    """Yield a warning for each minimal-pair suite whose raw input also contains training text: preference pairs on
+    which a run or one of its initial models was trained.
     """
     for name in experiments:
         experiment = project.experiment(name)
@@ -116,7 +116,7 @@ def preference_warnings(experiments: Iterable[str], project: "Project") -> Itera
 
 
 def _preferred(project: "Project", run: Origin) -> Iterator[str]:
-    """Yield the raw inputs of the pairs on which a run and its initial models were trained."""
+    """Yield the raw inputs of the preference pairs on which a run and its initial models were trained."""
     for origin in (run, *ancestors(project, run.experiment, run.run, run.seed)):
         pretraining = pretraining_of(project, origin)
         if pretraining.objective.task == PREFERENCE and trains(pretraining):

@@ -143,8 +143,8 @@ class Project:
         return self._blocks[kind, name]
 
     def _with_rows_that_are_here(self, task: TaskFile) -> TaskFile:
-        """Return the task. If config.yaml contains the raw input of the task `otherwise`, but not the raw input of this
-        task, the returned task reads the files of the task `otherwise`.
+        """Return the task, or a copy that reads the files of another task, which the key `otherwise` names. The result
+        is the copy if config.yaml contains the raw input of the other task, but not the raw input of this task.
         """
         if task.otherwise is None or task.data is ABSENT or self._can_be_had(task.data):
             return task
@@ -194,7 +194,9 @@ class Project:
     # Names -----------------------------------------------------------------------------------------------------------
 
     def names(self, kind: str) -> list[str]:
-        """Return the sorted names of all configuration blocks of a kind, including variants."""
+        """Return the sorted names of all configuration blocks of a kind (such as `model` or `task`), including blocks
+        that are variants in the file of another block.
+        """
         return self.written.names(kind)
 
     def has_inline_model(self, name: str) -> bool:
@@ -235,7 +237,9 @@ class Project:
     # Experiments and studies -----------------------------------------------------------------------------------------
 
     def sets_of(self, experiments: Iterable[str]) -> dict[str, str]:
-        """Return the grid set of each run of several experiments. Keys are `<experiment>/<run>`."""
+        """Return, for each run of several experiments that a grid generated, the name of its grid set (a group of
+        models in the grid). Keys are `<experiment>/<run>`.
+        """
         return {f"{part}/{run}": name for part in experiments for run, name in self.expansion(part).sets().items()}
 
     def protocol_of(self, experiment: str, task: str) -> ProtocolChoice:
@@ -265,9 +269,8 @@ class Project:
         return list(self.study(name).experiments) if self.is_study(name) else [name]
 
     def for_members(self, name: str, values_of: Callable[[str], Mapping[str, Value]]) -> dict[str, Value]:
-        """Return `values_of(name)` for an experiment, and the merged values of all experiments for a study.
-
-        For a study, keys have the prefix `<experiment>/`.
+        """Return `values_of(name)` if `name` is an experiment. If `name` is a study, return the values of all its
+        experiments in one mapping, whose keys have the prefix `<experiment>/`.
         """
         if not self.is_study(name):
             return dict(values_of(name))
@@ -364,8 +367,8 @@ class Project:
         return batches[batch]
 
     def checkpoints(self, experiment: str, run: str) -> list[tuple[str, SeededRun]]:
-        """Return (experiment, checkpoint) for all checkpoints that a run and its chain of initial models save at word
-        counts.
+        """Return (experiment, checkpoint) for all checkpoints that a run saves at word counts. The checkpoints of its
+        initial model, of this model's own initial model and so on come first.
         """
         return chain_of_marks(self, experiment, self.seeded_run(experiment, run))
 

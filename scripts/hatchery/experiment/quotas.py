@@ -21,7 +21,7 @@ _HELD_OUT = ("development", "test", "set_aside")
 
 
 class QuotaLimit(NamedTuple):
-    """The maximum number of windows of a selection, and advice on how to raise this number."""
+    """The maximum number of texts (windows of words) in a selection of text, and advice on how to raise this number."""
 
     number: int
     advice: str
@@ -52,9 +52,9 @@ def check_quotas(corpus: CorpusFile, where: str, project: "Project") -> None:
 
 
 def _most_texts(name: str, wanted: int, project: "Project") -> QuotaLimit | None:
-    """Return the maximum number of windows that a selection can contain. Return None if this number is unknown, and for
-    a selection of sentences or spans, whose number is unknown before they are selected. `wanted` is the requested
-    number of windows.
+    """Return the maximum number of windows that a selection of windows can contain; None if this number is unknown. For
+    a selection of sentences or spans, return None, because their number is known only after the selection. `wanted` is
+    the requested number of windows.
     """
     selection = project.selection(name)
     if selection.level != "windows":

@@ -117,7 +117,7 @@ LEAVE_OUT = "leave_out_baselines"
 
 
 def without_baselines(experiment: "Experiment", left_out: Collection[str]) -> "Experiment":
-    """Return the experiment without the baselines `left_out` and their published rows.
+    """Return the experiment without the baselines `left_out` and without their entries in `published.rows`.
 
     If `tests_against` names one of these baselines, this key becomes null.
     """

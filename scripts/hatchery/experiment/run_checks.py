@@ -27,8 +27,8 @@ INTERVAL = "evaluation_interval_steps"
 
 def check_experiment(name: str, experiment: Experiment, where: str, project: "Project") -> None:
     """Check all runs and evaluations of an experiment. The settings of each run must fit each other. They must also fit
-    the run's model, and the experiment's corpus, track and published rows. Raises ConfigError with one line per
-    problem.
+    the run's model, and the experiment's corpus and track. Names in `published.rows` must be runs or baselines. Raises
+    ConfigError with one line per problem.
     """
     problems = Problems()
     lengths = {}
@@ -125,8 +125,8 @@ def unlearned_warnings(experiments: Iterable[str], project: "Project") -> Iterat
 
 
 def _check_order_column(corpus: str, column: str, place: str, project: "Project") -> None:
-    """Raise ConfigError if a source of a corpus has no numeric column with the name `column`, or if the corpus is made
-    from `sequences`. For a sample, the sources of the sampled corpus are checked.
+    """Raise ConfigError if a source of a corpus has no numeric column with the name `column`, or if the corpus has the
+    key `sequences` instead of `sources`. For a sample, the sources of the sampled corpus are checked.
     """
     block = project.corpus(corpus)
     if block.made_from == "sample":

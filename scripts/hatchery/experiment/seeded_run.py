@@ -66,7 +66,9 @@ def runs_with_seeds(seeds: Mapping[str, Iterable[int]], labels: Mapping[str, str
 
 
 def of_member(experiment: str, run: SeededRun) -> SeededRun:
-    """Return a copy of `run` for a study: the name of the experiment is added as a prefix to each name of the run."""
+    """Return a copy of `run` for a study: the prefix `<experiment>/` is added to its `name`, to its `model`, and to its
+    `label` and `milestone_of` unless they are empty.
+    """
     label = f"{experiment}/{run.label}" if run.label else ""
     training = f"{experiment}/{run.milestone_of}" if run.milestone_of else ""
     name, model = f"{experiment}/{run.name}", f"{experiment}/{run.model}"

@@ -249,8 +249,9 @@ def _shortest(sweep: Sweep, sweeps: Sequence[Sweep]) -> Path:
 
 @cache
 def _known_paths() -> frozenset[Path]:
-    """Return the paths of all keys of `pretraining`. A shortened key must be unique among all these paths, and not only
-    among the keys in a file. So run names do not depend on the other keys in the file.
+    """Return the paths of all keys of `pretraining`. The name of a run contains shortened swept keys. A shortened key
+    must be unique among all these paths, and not only among the keys in a file, so that the name does not depend on the
+    other keys in the file.
     """
     return frozenset((PRETRAINING, *path) for path in key_paths(PretrainingSettings))
 

@@ -171,8 +171,8 @@ class CorpusFile(ConversionKeys, OneOfKeys):
 
     @property
     def word_counting(self) -> WordCounting:
-        """The rule by which the words of this corpus are counted. For the rule `adjusted`, it contains the byte premium
-        of each source.
+        """The rule by which the words of this corpus are counted. For the rule `adjusted`, the returned object also
+        contains the byte premium of each source.
         """
         if self.word_count != "adjusted":
             return WordCounting(word_count=self.word_count)
@@ -253,8 +253,8 @@ class VocabularyFile(VocabularySettings, OneOfKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionFile(SelectionKeys, OneOfKeys):
-    """Selected text: sentences or spans within a vocabulary, or randomly drawn windows, from raw text or another
-    corpus.
+    """Text selected from raw files or from a corpus: sentences or spans of words that all belong to a vocabulary, or
+    randomly drawn windows.
     """
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {

@@ -172,10 +172,11 @@ def _own(track: Track, pretraining: "PretrainingSettings", project: "Project") -
 
 
 def _earlier(track: Track, name: str, experiment: "Experiment", run: Origin, project: "Project") -> Iterator[str]:
-    """Yield a message for each rule that a run's chain of initial models breaks. The initial models may belong to any
-    experiment.
+    """Yield a message for each rule that a run breaks through its initial model, this model's own initial model, and so
+    on. These models may belong to any experiment.
 
-    Runs of this experiment with invalid settings are omitted, because they are reported at their own keys.
+    Invalid settings of runs of this experiment are omitted, because `check_track` reports them at the keys of these
+    runs.
     """
     chain = ancestors(project, run.experiment, run.run, run.seed)
     for origin in chain:
@@ -199,8 +200,8 @@ def _earlier(track: Track, name: str, experiment: "Experiment", run: Origin, pro
 
 
 def _taught(track: Track, name: str, experiment: "Experiment", run: Origin, project: "Project") -> Iterator[str]:
-    """Yield a message for each rule that is broken because a run depends on teachers, or on models whose loss orders
-    its text. The run may depend on these models directly or through other runs.
+    """Yield a message for each rule that is broken because a run depends on teachers, or on models whose loss
+    determines the order of the training text. The run may depend on these models directly or through other runs.
 
     The words of all trainings on which the run depends are summed, each training once. The summand of a training is its
     budget minus the budget of its initial model, because a budget includes the words of the initial model.
@@ -255,7 +256,9 @@ def _taught(track: Track, name: str, experiment: "Experiment", run: Origin, proj
 
 
 def _teachers(project: "Project", run: Origin) -> list[Origin | str]:
-    """Return the teachers of a run and the model whose loss orders its text: runs, or paths of manifests."""
+    """Return the models that are used to train a run: its teachers, and the model whose loss determines the order of
+    the training text, if there is one. A model is a run (`Origin`) or the path of a manifest.
+    """
     of = project, run.experiment, run.run, run.seed
     return [*teachers_of(*of), *order_model_of(*of)]
 

@@ -54,8 +54,8 @@ _INSTEAD_OF = {
 
 @dataclass
 class _Variants:
-    """The variants of one kind: the file of each variant, a message for each repeated name, and the problems of
-    unreadable files.
+    """The variants in the files of one kind of configuration block, such as `task`: the file of each variant (`files`),
+    a message for each name that two blocks have (`twice`), and the problems of unreadable files.
     """
 
     files: dict[str, str] = field(default_factory=dict)
@@ -145,7 +145,9 @@ class WrittenBlocks:
         return document
 
     def file_of_variant(self, kind: str, name: str) -> str | None:
-        """Return the configuration block whose file contains the variant `name`; None if the block has its own file."""
+        """Return the configuration block whose file contains the variant `name`; None if `name` is not a variant but
+        has its own file, or does not exist.
+        """
         return None if name in self._files(kind) else self._variants(kind).files.get(name)
 
     def has_raw_input(self, corpus: str) -> bool:
@@ -222,12 +224,16 @@ class WrittenBlocks:
 
 
 def _is_block(value: Any) -> bool:
-    """Return True if a value is a mapping of keys and not a name or a sweep."""
+    """Return True if `value`, the value of a key such as `corpus`, is an inline block, and not the name of a block or a
+    sweep (a mapping with the key `sweep`).
+    """
     return isinstance(value, Mapping) and "sweep" not in value
 
 
 def _without_nulls(keys: Any) -> Any:
-    """Return the keys whose values are not null. A null key only prevents inheritance from the base."""
+    """Return the keys whose values are not null. A null key only prevents that the block inherits this key from the
+    block that its key `base` names.
+    """
     return {key: value for key, value in keys.items() if value is not None} if isinstance(keys, Mapping) else keys
 
 

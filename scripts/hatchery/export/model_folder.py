@@ -7,7 +7,8 @@ recognises the mask token within texts.
 
 The modelling file merges a root module and all code that it needs. The root module defines the family's classes, which
 derive from classes that all families share. For a family that is an encoder with a head, this module generates the text
-of the root module from the family's `Family` object. The root modules of other families are files in this folder.
+of the root module from the family's `Family` object. The root modules of other families are files of the package
+`hatchery.export`.
 """
 
 import copy
@@ -279,8 +280,8 @@ def _prefix_moved(definition: dict[str, Any]) -> list[dict[str, Any]]:
     """Disable the space that the pre-tokenizer inserts before a text. Return the steps that the normaliser must apply
     before it inserts this space.
 
-    If the pre-tokenizer inserts no space, the list is empty. If the normaliser must insert the space, but must apply no
-    step before, the list contains one empty mapping.
+    If the pre-tokenizer inserts no space, the list is empty. If the normaliser must insert the space without any
+    earlier step, the list contains one empty mapping.
     """
     parts = _parts(definition)
     kinds = [part["type"] for part in parts]

@@ -37,7 +37,9 @@ from hatchery.modeling.norm_and_dropout import full_precision
 
 
 class HatcheryEncoderDecoderConfig(HatcheryConfig):
-    """Configuration; the default sizes are those of the natural-bias study's model for IWSLT'14."""
+    """Configuration; the default sizes are those of the model for IWSLT'14 in "A Natural Bias for Language Generation
+    Models".
+    """
 
     model_type = "hatchery_encoder_decoder"
     architecture_class = EncoderDecoderConfig
@@ -102,8 +104,8 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
 
         The source is `input_ids` int64 [sentences, source tokens], or `encoder_outputs` if the encoder has already been
         run. `inputs_embeds` are rows of the word embedding that replace `input_ids`. If `labels` int64 [sentences,
-        target tokens] are given (-100: ignored), the mean cross-entropy is also returned. If `decoder_input_ids` are
-        missing, the decoder then reads the start token and all labels except for the last.
+        target tokens] are given (-100: ignored), the mean cross-entropy is also returned. If `labels` are given without
+        `decoder_input_ids`, the decoder reads the start token and all labels except for the last.
 
         If `past_key_values` is given, the decoder reads the tokens that follow the cached tokens. Version 5.24 of
         `transformers` renamed this argument to `cache`; version 4 also passes the positions of the tokens in

@@ -1,4 +1,4 @@
-"""Check if the two files for BabyLM's multilingual track have the structure that the organisers' collator writes.
+"""Check if the two files for BabyLM's multilingual track have the structure that BabyLM's collator writes.
 
 The check must find mistakes in the code that writes the files. It was therefore written independently of this code,
 only from the description of the files (docs/papers/babylm-2026.md, "The multilingual track").

@@ -2,7 +2,7 @@
 scores of its checkpoints.
 
 Source: docs/papers/babylm-2026.md, "The multilingual track". Tasks without measurements are omitted from the files and
-listed in the report. Accuracies are fractions. This is inferred from the library with which the organisers score.
+listed in the report. Accuracies are fractions. This is inferred from the library that computes BabyLM's scores.
 """
 
 import csv
@@ -42,7 +42,7 @@ from hatchery.export.settings import MultilingualSubmissionSettings
 from hatchery.rendering.escaping import markdown_text
 
 Found = Mapping[str, Path]
-"""Type of a mapping from the organisers' task name to an evaluation's manifest. For checkpoints, the keys are names
+"""Type of a mapping from BabyLM's name of a task to the manifest of an evaluation. For checkpoints, the keys are names
 such as `chck_1M/zhoblimp`.
 """
 MAIN_SET = "validation"
@@ -81,7 +81,7 @@ def write_files(
 
 
 def public_name(task: str) -> str:
-    """Return the organisers' name of a zero-shot task. It is `blimp` for BLiMP, and Hatchery's name for all other
+    """Return the name of a zero-shot task in BabyLM's files. It is `blimp` for BLiMP, and Hatchery's name for all other
     tasks.
     """
     return "blimp" if task == BLIMP else task
@@ -135,8 +135,8 @@ def _accuracies(manifest: Manifest) -> dict[str, float]:
 
 
 def _tuned(manifest: Manifest) -> dict[str, float]:
-    """Return the accuracy on each scored set of the fine-tuning with the first seed and learning rate. All accuracies
-    are 0 if this fine-tuning diverged.
+    """Return, for each scored set of rows, the accuracy of the model that was fine-tuned with the first seed and
+    learning rate. All accuracies are 0 if this fine-tuning diverged.
     """
     found: dict[str, float] = {}
     for row in _csv(manifest.file("results.csv")):

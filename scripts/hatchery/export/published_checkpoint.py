@@ -60,10 +60,10 @@ def import_checkpoint(
 ) -> None:
     """Write the model as `config.json`, `model.safetensors` and `tokenizer.json` next to the manifest `output`.
 
-    `weights` is a file with a state dict that has the authors' parameter names (see `read_weights`). `config` is the
-    authors' configuration in JSON. Raises ModelError in three cases: a file is unusable; `layer_weighting` or
-    `position_head_layout` contradicts the weights; or neither the weights nor the user determine one of these two
-    options. Raises TokenizationError for an unusable tokenizer.
+    `weights` is a file with a state dict that has the parameter names of the published LTG-BERT, ELC-BERT or GPT-BERT
+    code (see `read_weights`). `config` is the published model's configuration in JSON. Raises ModelError in three
+    cases: a file is unusable; `layer_weighting` or `position_head_layout` contradicts the weights; or neither the
+    weights nor the user determine one of these two options. Raises TokenizationError for an unusable tokenizer.
     """
     state = under_training_names(read_weights(weights))
     chosen = checkpoint_config(state, read_config(config), str(weights), layer_weighting, position_head_layout)
@@ -88,8 +88,8 @@ def import_checkpoint(
 
 
 def under_training_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors under the names of the authors' training code. Names change only if the file was saved from
-    GPT-BERT's `transformers` wrapper, which renames tensors.
+    """Return the tensors of a published checkpoint, under the names of the published training code (LTG-BERT, ELC-BERT
+    or GPT-BERT). Names change only if the file was saved from GPT-BERT's `transformers` wrapper, which renames tensors.
     """
     trained = {gpt_bert_names.in_training(name): tensor for name, tensor in state.items()}
     return trained if _is_gpt_bert(trained) else dict(state)

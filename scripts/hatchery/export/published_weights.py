@@ -33,8 +33,8 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     """Return the state dict in a file. The suffix of the file is .bin, .pt, .pth or .ckpt (torch), .safetensors, or
     .npz.
 
-    In a torch file, the state dict may have the key "model", as in the authors' checkpoints. Raises ModelError naming
-    the file if the file is missing, is damaged, contains code, or contains no state dict.
+    In a torch file, the state dict may have the key "model", as in checkpoints of LTG-BERT's training code. Raises
+    ModelError naming the file if the file is missing, is damaged, contains code, or contains no state dict.
     """
     if not path.is_file():
         raise ModelError(f"{path}: the file with the weights is missing")
@@ -85,12 +85,12 @@ def _from_npz(path: Path) -> dict[str, Tensor]:
 
 
 SIZES = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
-"""Keys that the authors' configuration must contain."""
+"""Keys that the configuration file of a published model must contain."""
 
 
 def read_config(path: Path) -> dict[str, object]:
-    """Return the authors' configuration. Raises ModelError if the file is missing or damaged, or if a required key is
-    missing.
+    """Return the content of a published model's configuration file. Raises ModelError if the file is missing or
+    damaged, or if a key of SIZES is missing.
     """
     try:
         values = json_value(path.read_text(encoding="utf-8"))

@@ -21,9 +21,9 @@ class SubmissionSettings(Settings):
     track: Track
     edition: Edition
     suites: str
-    """Prefix of suite names: Hatchery's name of a suite is this prefix and the organisers' name."""
+    """Prefix of suite names: Hatchery's name of a suite is this prefix and BabyLM's name."""
     tasks: str
-    """Prefix of task names: Hatchery's name of a task is this prefix and the organisers' name."""
+    """Prefix of task names: Hatchery's name of a task is this prefix and BabyLM's name."""
     checkpoints: tuple[str, ...]
     """Names of the checkpoints in the file, in the order of training."""
     age_of_acquisition: Literal["as_measured", "zero"]
@@ -40,12 +40,12 @@ class MultilingualSubmissionSettings(Settings):
     model: str
     """First part of the names of the submission files, before `_submission.json`."""
     suites: str
-    """Prefix of suite names: Hatchery's name of a suite is this prefix and the organisers' name."""
+    """Prefix of suite names: Hatchery's name of a suite is this prefix and BabyLM's name."""
     tasks: str
-    """Prefix of task names: Hatchery's name of a task is this prefix and the organisers' name."""
+    """Prefix of task names: Hatchery's name of a task is this prefix and BabyLM's name."""
     reading: str
     """First part of the names of tables of reading times: Hatchery's name of a table is this prefix and the rest of the
-    organisers' name after `meco`.
+    name in BabyLM's files after `meco`.
     """
     checkpoints: tuple[str, ...]
     """Names of the checkpoints in the files, in the order of training."""

@@ -45,7 +45,7 @@ def write_submission(
     output: Path,
     report: Path,
 ) -> None:
-    """Write the file for the leaderboard and a report on this file; the stage `write_submission` calls this
+    """Write the file for BabyLM's leaderboard and a report on this file; the stage `write_submission` calls this
     function."""
     value = submission(settings, predictions, fast)
     # NaN is not valid JSON, but the server's code expects missing surprisals under `reading` as NaN.
@@ -58,7 +58,9 @@ def write_submission(
 
 
 def submission(settings: SubmissionSettings, predictions: Found, fast: Found) -> dict[str, Any]:
-    """Return the content of the file for the leaderboard. Raises ManifestError for a missing or damaged manifest."""
+    """Return the content of the file for BabyLM's leaderboard. Raises ManifestError for a missing or damaged
+    manifest.
+    """
     manifests = {name: read_manifest(path) for name, path in predictions.items()}
     value: dict[str, Any] = {block: _predictions(manifests.get(block)) for block in SUITES}
     value["reading"] = _predictions(manifests.get("reading"))
@@ -101,9 +103,10 @@ def _acquisition(settings: SubmissionSettings, manifest: Manifest | None) -> dic
 
 
 def _fractions(block: str, manifest: Manifest | None) -> dict[str, float] | None:
-    """Return the scores of a checkpoint on the part `block` of the benchmark. Checkpoints are evaluated on fewer rows
-    than finished models. The scores are the accuracy on each paradigm as a fraction or, for `reading`, the gain on
-    self-paced reading and on eye tracking (`spr`, `rt`). Return None if `manifest` is None.
+    """Return the scores of a checkpoint on the part `block` of the benchmark; None if `manifest` is None. Checkpoints
+    are evaluated on fewer rows than finished models. The scores are the accuracy on each paradigm as a fraction. For
+    `reading`, they are the gains in explained variance when surprisal predicts reading times: `spr` for self-paced
+    reading, and `rt` for eye tracking.
     """
     if manifest is None:
         return None
@@ -122,7 +125,7 @@ def report_of(
     parts: Mapping[str, float | None],
     counts: Sequence[RowCount],
 ) -> str:
-    """Return a Markdown report on the file for the leaderboard; the user reads the report before submitting the
+    """Return a Markdown report on the file for BabyLM's leaderboard; the user reads the report before submitting the
     file.
     """
     rules = RULES[settings.edition]

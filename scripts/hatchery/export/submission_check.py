@@ -29,7 +29,7 @@ _SHOWN = 3
 
 
 def structure_problems(value: Any, track: Literal["strict", "strict_small"]) -> list[str]:
-    """Return one line for each problem in the content of a submission file; empty if the server would accept the
+    """Return one line for each problem in the content of a submission file; empty if BabyLM's server would accept the
     file."""
     if not isinstance(value, dict):
         return ["the file does not contain a JSON object"]
@@ -53,8 +53,8 @@ def _is_whole(value: Any) -> bool:
 
 
 def _predicted(block: Any, name: str, fits: Callable[[Any], bool], kind: str, one: bool = False) -> Iterator[str]:
-    """Yield the problems of `block`, the predictions under the file's key `name`, which are grouped by paradigm. If
-    `one` is true, each paradigm must have exactly one prediction.
+    """Yield the problems of `block`, the value of the key `name` in the submission file. The block must contain
+    predictions, grouped by paradigm. If `one` is true, each paradigm must have exactly one prediction.
 
     `fits` decides if a prediction is valid, and `kind` describes valid predictions in messages.
     """
@@ -178,8 +178,8 @@ def undefined_surprisals(value: Mapping[str, Any]) -> int:
 
 def differing_counts(value: Mapping[str, Any], expected: Sequence[RowCount]) -> list[str]:
     """Return one line for each top-level key of a submission file (`value`) whose numbers of rows differ from
-    `expected`, the numbers of rows in the official evaluation data. The organisers' collator drops the rows of these
-    keys.
+    `expected`, the numbers of rows in the official evaluation data. BabyLM's collator, the script that joins all
+    predictions, drops a task if a paradigm has another number of rows.
     """
     by_block: dict[str, dict[str, int]] = {}
     for count in expected:

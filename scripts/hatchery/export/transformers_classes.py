@@ -1,9 +1,10 @@
 """The interface of `transformers` for Hatchery's encoders and heads, shared by all families.
 
-Weights and computation are those of the training code. Parameter names are also those of the training code, after the
-prefix `model.` of the encoder's names. Attention masks follow `transformers`: 1 at tokens, 0 at padding, no mask if
-there is no padding. A language model's class (masked or causal) determines if tokens attend to later tokens. In
-encoders without a language-model head, and in classifiers, tokens attend as in pretraining (`is_decoder`).
+Weights and computation are those of the training code. Parameter names are also those of the training code; if a model
+has a head, the prefix `model.` precedes the names of the encoder's parameters. Attention masks follow `transformers`: 1
+at tokens, 0 at padding, no mask if there is no padding. A language model's class (masked or causal) determines if
+tokens attend to later tokens. In encoders without a language-model head, and in classifiers, tokens attend as in
+pretraining (`is_decoder`).
 
 `inputs_embeds` are rows of the word embedding that replace `input_ids`. Attention probabilities are computed on
 request, by slower code. `token_type_ids` have no effect in these models and are ignored, as are `position_ids` in
@@ -323,7 +324,9 @@ class HatcheryForMaskedLM(HatcheryPreTrainedModel):
 
 
 class HubTokenCache(TokenCache):
-    """Keys and values of one layer, stored in a cache object of `transformers`, which beam search can reorder."""
+    """Keys and values of one layer. They are stored in a cache object of `transformers`, so that its beam search can
+    reorder them.
+    """
 
     def __init__(self, cache: Cache, index: int) -> None:
         super().__init__()

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 
 def multilingual_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Return the settings of the submission, with the names of the run's checkpoints.
+    """Return the settings of the submission: the submitted run, the names of its submitted checkpoints, and the keys of
+    the experiment's submission settings.
 
     The checkpoints are the track's 28 checkpoints. A run that has milestones, but none of these checkpoints, submits
     its first 28 milestones instead.
@@ -41,7 +42,9 @@ def multilingual_settings(project: "Project", experiment: str) -> dict[str, obje
 
 
 def multilingual_inputs(results: "ResultPaths", experiment: str) -> dict[str, Paths]:
-    """Return the existing evaluations of the run and of its checkpoints, and the experiment's measurements.parquet."""
+    """Return the existing evaluations of the submitted run and of its checkpoints, and the experiment's
+    measurements.parquet.
+    """
     project = results.project
     wanted, run = multilingual_choice(project, experiment)
     known = {experiment: results.evaluations(experiment)}

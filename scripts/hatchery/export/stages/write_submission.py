@@ -42,10 +42,11 @@ def chosen(project: "Project", experiment: str) -> tuple[Submission, "SeededRun"
 
 
 def submission_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Return the settings of the submission, with the names of the run's checkpoints.
+    """Return the settings of the submission: the submitted run, the names of its submitted checkpoints, and the keys of
+    the experiment's submission settings.
 
     The checkpoints are those that the track requires. A run that has milestones, but none of these checkpoints, submits
-    its first milestones instead, up to the same number.
+    its first milestones instead, at most as many as the track requires.
     """
     wanted, run = chosen(project, experiment)
     kept = [milestone.milestone for _, milestone in project.checkpoints(experiment, run.name)]
@@ -56,8 +57,8 @@ def submission_settings(project: "Project", experiment: str) -> dict[str, object
 
 
 def submission_inputs(results: "ResultPaths", experiment: str) -> dict[str, Paths]:
-    """Return the existing evaluations of the run and of its checkpoints, the experiment's measurements.parquet, and
-    row_counts.csv, which contains the official number of rows of each part of the benchmark.
+    """Return the existing evaluations of the submitted run and of its checkpoints, the experiment's
+    measurements.parquet, and row_counts.csv, which contains the official number of rows of each part of the benchmark.
     """
     project = results.project
     wanted, run = chosen(project, experiment)
