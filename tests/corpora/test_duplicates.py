@@ -91,7 +91,7 @@ def test_documents_and_lines_are_left_out_where_the_key_says_so(tmp_path: Path) 
     texts = {
         "a.txt": f"One.\n{long_line('common')}",
         "b.txt": f"One.\n{long_line('common')}",
-        "c.txt": f"Two.\n{long_line('common')}\n\nThree.",
+        "c.txt": f"Two.\n{long_line('common')}\n{long_line('common')}\n\nThree.",
         "d.txt": long_line("common"),
     }
     kept = [texts["a.txt"], texts["c.txt"], texts["d.txt"]]
@@ -101,7 +101,8 @@ def test_documents_and_lines_are_left_out_where_the_key_says_so(tmp_path: Path) 
     assert "raw,duplicate of an earlier document,1\n" in manifest.file("rejected.csv").read_text()
     manifest = converted(tmp_path / "lines", texts, duplicates="drop_lines", **whole)
     assert texts_of(manifest, "train") == [texts["a.txt"], "Two.\n\nThree."]
-    assert "raw,long line that repeats an earlier line,2\n" in manifest.file("rejected.csv").read_text()
+    # Two lines of the third document, and the line of the last document; the second document is left out as a whole.
+    assert "raw,long line that repeats an earlier line,3\n" in manifest.file("rejected.csv").read_text()
 
 
 @given(st.lists(st.integers(0, 5)))
