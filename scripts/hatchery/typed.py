@@ -118,7 +118,8 @@ class Named(NamedTuple):
 def references(value: Any, hint: Any = None, path: tuple[str, ...] = ()) -> Iterator[Named]:
     """Yield the names of configuration files and raw inputs that occur in settings, in the order of the keys.
 
-    If a name is in a list, or is a key of a mapping, the yielded `key` is the key of the list or mapping.
+    If a name is in a list, or is a key of a mapping, the field `key` of the yielded `Named` is the key of the list or
+    mapping.
     """
     if isinstance(value, str):
         for meta in markers_of(hint, Reference):

@@ -29,8 +29,9 @@ class DevelopmentColumns(DevelopmentSet):
         self._counts = [float(sum(counts)) for counts in zip(*map(examples.counted, self.batches), strict=True)]
 
     def score(self, engine: "Engine") -> dict[str, float]:
-        """Return the means over the development sequences of all columns that the objective adds to the training
-        metrics, under the names `development_<column>`, and the perplexity. Every process must call this method.
+        """Return the mean over the development sequences of each column that the objective adds to the training
+        metrics, under the name `development_<column>`, and `development_perplexity`, the perplexity of the mean loss.
+        Every process must call this method.
         """
         parts = []
         for batch in self.batches:

@@ -56,7 +56,7 @@ class TranslatedSet(DevelopmentSet):
 
     @torch.no_grad()
     def score(self, engine: "Engine") -> dict[str, float]:
-        """Return loss and perplexity, and BLEU and chrF in points, by column of the metrics."""
+        """Return loss, perplexity, BLEU and chrF (0 to 100); the keys are column names of `metrics.jsonl`."""
         from hatchery.translation.metrics import scores
         from hatchery.translation.translate import translate_ids
 

@@ -102,8 +102,8 @@ class DistilledObjective(Objective):
         return self.objective.target_counts(shards)
 
     def pass_shape(self, part: dict[str, Tensor], labelled_per_sequence: float) -> PassShape:
-        """Return the sizes of a micro-batch's forward pass, from which its FLOPs are computed; the wrapped objective
-        computes these sizes.
+        """Return the sizes of a micro-batch's forward pass, as computed by the wrapped objective. The FLOPs of the pass
+        are computed from these sizes.
         """
         return self.objective.pass_shape(part, labelled_per_sequence)
 

@@ -70,7 +70,7 @@ class EarlyStopping(Watcher):
 
     @property
     def reason_to_stop(self) -> str | None:
-        """Return the reason why the run ends after the last evaluation; None if training continues."""
+        """Return the reason why the run ends after the most recent evaluation; None if training continues."""
         if self._waited < self.settings.patience_evaluations:
             return None
         end = "highest" if self.criterion.higher_is_better else "lowest"
@@ -81,7 +81,7 @@ class EarlyStopping(Watcher):
 
     def measures(self, last_step: int, steps: int) -> dict[str, object]:
         """Return the entries about early stopping for the run's manifest. The run ended after step `last_step`; `steps`
-        is the number of steps in its settings.
+        is the number of steps in the run's settings.
         """
         exported = self.best_step if self.settings.export == "best" and self.best_step else last_step
         return {

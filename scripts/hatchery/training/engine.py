@@ -50,7 +50,7 @@ def deepspeed_configuration(zero_stage: int = 0, max_gradient_norm: float | None
 
 
 def for_model(batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors of a batch that the model reads."""
+    """Return those tensors of a batch that are inputs of the model."""
     return {name: tensor for name, tensor in batch.items() if not name.startswith(OWN)}
 
 
@@ -133,7 +133,7 @@ class Engine:
         self._engine.train()
 
     def begin_step(self, seed: int, step: int, learning_rate: float, first_sequence: int = 0) -> None:
-        """Set the seed of dropout and the learning rate of step number `step`.
+        """Set the learning rate for step number `step`, and derive the seed of dropout from `seed` and `step`.
 
         `first_sequence` is the index, from 0, of this process's first sequence in the global batch.
         """

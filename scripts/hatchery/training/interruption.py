@@ -73,8 +73,8 @@ class Deadline:
 
         The end of the Slurm job is SLURM_JOB_END_TIME (seconds since 1970). Without this variable, the end is the
         current time plus `time_left(job id)`. Later changes of Slurm's time limit have no effect. `grace_seconds` is
-        the time reserved for stopping before the limit. Before the end of a Slurm job, the reserved time is at most the
-        job's remaining time multiplied by `LARGEST_GRACE`. Raises ConfigError for an invalid value.
+        the time reserved for stopping before the limit. If the limit is the end of a Slurm job, at most `LARGEST_GRACE`
+        times the job's remaining time is reserved. Raises ConfigError for an invalid value.
         """
         remaining: list[tuple[float, float]] = []
         if time_limit_minutes is not None:

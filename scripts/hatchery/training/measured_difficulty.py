@@ -41,8 +41,8 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
 def measure_of(settings: CurriculumSettings | None, inputs: "Inputs") -> Measure | None:
-    """Return the measure that computes difficulties from an input (model, word list or corpus), or None if the settings
-    use no input.
+    """Return the measure that computes the difficulties of training sequences from an input (model, word list or
+    corpus); None if the settings use no input.
 
     Raises ConfigError for an input that the settings do not use, or a missing input.
     """
@@ -111,8 +111,8 @@ class WordValues:
     value_column: str
 
     def __call__(self, examples: "PaddedExamples") -> np.ndarray:
-        """Return the mean value of the words in every sequence: float64 [len(examples)]. Raises ConfigError like
-        `read_values`, and if no word of the text is in the word list.
+        """Return the difficulty of every sequence, float64 [len(examples)]: the mean, over the sequence's words, of the
+        values in the word list. Raises ConfigError like `read_values`, and if no word of any sequence is in the list.
         """
         return _word_means(examples, self)
 
@@ -180,8 +180,8 @@ class DocumentValues:
     column: str
 
     def __call__(self, examples: "PaddedExamples") -> np.ndarray:
-        """Return, for every training sequence, the mean value of the documents of its texts: float64 [len(examples)].
-        Raises ConfigError like `values_of_documents`.
+        """Return the difficulty of every training sequence, float64 [len(examples)]: the mean, over the texts of the
+        sequence, of the numeric column's value for the text's document. Raises ConfigError like `values_of_documents`.
         """
         return _document_means(examples, self)
 
@@ -195,8 +195,8 @@ def _document_means(examples: "PaddedExamples", documents: DocumentValues) -> np
 
 
 def values_of_documents(documents: DocumentValues) -> np.ndarray:
-    """Return each training document's value in the corpus column, in the order of the token shards: float64 [number of
-    documents].
+    """Return the value of each training document in `documents.column`, a numeric column of the corpus: float64 [number
+    of documents], in the order of the token shards.
 
     Raises ConfigError for an unknown column and for a document without a value.
     """

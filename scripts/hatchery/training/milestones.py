@@ -48,7 +48,7 @@ def milestone_place(name: str) -> str:
 def words_seen(measures: Mapping[str, Any]) -> int | None:
     """Return the number of words seen by a model and by the models from which it was initialised; None if unknown.
 
-    `measures` are the entries of the model's manifest.
+    `measures` is the mapping under the key `measures` of the model's manifest.
     """
     words = measures.get("words_seen", None if "initial_model" in measures else measures.get("words"))
     return None if words is None else int(words)

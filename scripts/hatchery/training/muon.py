@@ -87,9 +87,9 @@ class Muon(Lamb):
 def orthogonalised(matrices: Tensor, precision: torch.dtype | None = None) -> Tensor:
     """Return the nearest orthogonal matrix of each of `matrices` [matrices, rows, columns], approximately.
 
-    The singular values of the results are 0.7 to 1.2, or smaller if they were below 0.002 of the matrix's Frobenius
-    norm. `precision` is the precision of matrix products: by default bf16 on a GPU and fp32 on a CPU. The result has
-    the dtype of `matrices`.
+    Singular values of an input matrix become values from 0.7 to 1.2; values below 0.002 times the matrix's Frobenius
+    norm may become smaller values. `precision` is the precision of matrix products: by default bf16 on a GPU and fp32
+    on a CPU. The result has the dtype of `matrices`.
     """
     if precision is None:
         precision = torch.bfloat16 if matrices.device.type == "cuda" else torch.float32

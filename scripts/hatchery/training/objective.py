@@ -96,7 +96,7 @@ class ObjectiveKeys(Settings):
 
     @property
     def model_values(self) -> dict[str, object]:
-        """Return the keys of the model configuration that the objective determines, with their values."""
+        """Return the keys that the objective determines in the model configuration, with their values."""
         return {"sentence_pair_head": False}
 
     def sequences_of_step(self, batch_size: int, sequence_length: int) -> float:
@@ -260,17 +260,18 @@ class Objective(ABC):
         """Return the objective with which a finished model of this objective is scored, when models of several
         objectives are compared on the same text.
 
-        `common` is the objective of the comparison. The returned objective has the masks of `common`, or the nearest
-        equivalent.
+        `common` is the objective of the comparison. The returned objective masks the same tokens as `common`, or has
+        the nearest equivalent.
         """
         return common
 
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
-        """Return the sizes of the forward pass of the micro-batch `part`, from which the FLOPs of the pass are
-        computed.
+        """Return the sizes of the forward pass of the micro-batch `part`. The FLOPs of the pass are computed from these
+        sizes.
 
-        `labelled_per_sequence` is the first divisor in `Examples.counted`, as a mean per sequence of the step's batch.
-        By default, this is the number of labels; objectives with another first divisor override this method.
+        `labelled_per_sequence` is the first result of `Examples.counted` for the step's batch, divided by the batch's
+        number of sequences. By default, the first result is the number of labels. Objectives whose first result is
+        another number override this method.
         """
         rows, length = part["input_ids"].shape
         return PassShape(rows, length, labelled_per_sequence * rows, pairs="pair_labels" in part)

@@ -47,11 +47,11 @@ def prepare_output_(
     """Set the initial bias and matrix of the output layer of `model`, which is on the CPU; return the manifest's
     entries about the output layer.
 
-    `make_examples` returns the training examples, with sequences of the length at the start of the run. `count_corpus`
-    returns, for each token id, the number of tokens of `shards`, the training split, that can be targets. If `show` is
-    true, progress is shown. If `settings.kind` is not "unigram" and the key `report` of the settings is false,
-    `make_examples` is not called, and the returned mapping is empty. Raises ModelError if the settings do not fit the
-    model (tied matrix, no bias), and TrainingError if there is no target to count.
+    `make_examples` returns the training examples, whose sequences have the run's first sequence length. `shards` are
+    the training split. `count_corpus(shards)` returns, for each token id, the number of its tokens that can be targets.
+    If `show` is true, progress is shown. If `settings.kind` is not "unigram" and the key `report` of the settings is
+    false, `make_examples` is not called, and the returned mapping is empty. Raises ModelError if the settings do not
+    fit the model (tied matrix, no bias), and TrainingError if there is no target to count.
     """
     head = model.head
     # Check before the counting of labels, which may take a minute, so that an error is raised at once.

@@ -140,7 +140,9 @@ class Precision:
         return {} if self.scaler is None else self.scaler.state()
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Load a result of `state`. Raises CheckpointError if the scaler's tensors are missing in fp16."""
+        """Load the loss scaler's state, a result of the method `state`. Raises CheckpointError if, in fp16, tensors of
+        this state are missing.
+        """
         if self.scaler is not None:
             self.scaler.load(state)
 
@@ -148,8 +150,8 @@ class Precision:
 class InPrecision(nn.Module):
     """A model that enables autocast in its forward pass, for engines that disable autocast during their call.
 
-    DeepSpeed disables autocast on CUDA. Its own fp16 autocast is not used, because it has a second loss scaler, whose
-    state checkpoints do not contain.
+    DeepSpeed disables autocast on CUDA. Its own fp16 autocast is not used, because it has a second loss scaler, and
+    checkpoints do not contain the state of this scaler.
     """
 
     def __init__(self, model: nn.Module, precision: Precision, device_type: str) -> None:

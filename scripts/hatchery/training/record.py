@@ -122,8 +122,8 @@ class RunRecord:
         return step % self._read_interval == 0
 
     def count(self, batch: StepBatch, engine: Engine, objective: Objective) -> None:
-        """Add the FLOPs and tokens of a step to the sums from which speed is computed. A GPU may not have finished this
-        step.
+        """Add the FLOPs and tokens of a step to the sums from which speed is computed. A GPU may still be computing
+        this step.
 
         The sums over all processes are estimated as this process's FLOPs and tokens times the number of processes,
         because all processes read a similar amount of text.
@@ -174,11 +174,11 @@ class RunRecord:
             self.checkpoints.save(self.position, engine, tensors, self.metrics_text)
 
     def metrics_text(self) -> str:
-        """Return the metrics of all finished steps as text; in the first process only."""
+        """Return the metrics of all finished steps as text; only in the first process is the text complete."""
         return self._text if self._telemetry is None else self._telemetry.text()
 
     def rows(self) -> list[dict[str, float]]:
-        """Return the metrics rows of this run that the checkpoint contains, in every process.
+        """Return this run's metrics rows in the loaded checkpoint; all processes return the same rows.
 
         The row of step 0, and the rows of another run that this run continues, are left out.
         """
@@ -186,19 +186,21 @@ class RunRecord:
         return [row for row in rows if row["step"] > self._earlier_steps]
 
     def speed_text(self) -> str:
-        """Return the lines of the speed file from all attempts; in the first process only."""
+        """Return the lines of the speed file from all attempts; only in the first process is the text complete."""
         return self._speed_text if self._telemetry is None else self._telemetry.speed_text()
 
     def training_seconds(self) -> float:
-        """Return the seconds of training in all attempts; in the first process only.
+        """Return the seconds of training in all attempts (starts and restarts of the run). Only the first process knows
+        the seconds of earlier attempts.
 
         For earlier attempts, the time after their last line in the speed file is not included.
         """
         return self._earlier_seconds + self._own_seconds
 
     def tokens_per_second(self) -> float:
-        """Return the mean number of tokens per second of this attempt over all processes; the time includes evaluations
-        and checkpoints."""
+        """Return the mean number of tokens per second since the run was last started or resumed, summed over all
+        processes. The time includes evaluations and checkpoints.
+        """
         return (self.position.tokens - self.resumed_from.tokens) / max(self._own_seconds, 1e-9)
 
     def __exit__(
@@ -216,7 +218,8 @@ class RunRecord:
 
 def _fields(row: Mapping[str, float], volatile: Mapping[str, float | None]) -> dict[str, str]:
     """Return the fields that the progress line shows, as text by name. `row` are the step's metrics, and `volatile` are
-    speed measurements. If `volatile` is empty, no field changes, so the result is empty.
+    speed measurements. Fields change only at steps with speed measurements. At other steps, `volatile` is empty, and so
+    is the result.
     """
     if not volatile:
         return {}

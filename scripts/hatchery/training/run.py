@@ -87,9 +87,9 @@ def train_run(
     """Train a run in this process, from its inputs to its last step; only the first process writes into `folder`.
 
     The processes connect through `store`; `lease` is the first process's right to write into `folder`. The run keeps
-    the checkpoints of the milestones in the settings, and of the word milestones, whose steps are `kept_steps`. `given`
-    contains the caller's module and watchers. Raises ConfigError, TrainingError, and TrainingInterrupted after saving a
-    checkpoint.
+    the checkpoints at the milestones in the settings, and at the steps `kept_steps` (steps of the word milestones).
+    `given` contains the caller's module and watchers. Raises ConfigError, TrainingError, and TrainingInterrupted after
+    saving a checkpoint.
     """
     parts = RunParts(settings, options, inputs, topology, name)
     model, start = parts.model() if given.model is None else (parts.own_model(given.model), {})

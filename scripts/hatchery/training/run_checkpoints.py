@@ -30,8 +30,8 @@ from hatchery.training.topology import Topology, from_first_process
 
 
 class RunCheckpoints:
-    """The checkpoints in the folder of a run. Only the first process writes checkpoints; at the end of the `with`
-    block, it finishes writing.
+    """The checkpoints in the folder of a run. Only the first process writes checkpoints. At the end of the `with`
+    block, this process waits until all checkpoints are written.
     """
 
     def __init__(

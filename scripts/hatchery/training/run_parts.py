@@ -80,7 +80,7 @@ class RunParts:
 
     def model(self) -> tuple[LanguageModel, dict[str, float]]:
         """Return the model with its initial weights, and the manifest's entries about the initial output layer, such as
-        its loss.
+        the loss with this layer.
         """
         settings, inputs = self.settings, self.inputs
         if inputs.members:
@@ -110,8 +110,8 @@ class RunParts:
         return model
 
     def batches(self, device: torch.device) -> tuple[BatchLoader, Examples]:
-        """Return the loader of the run's batches, and the training examples, with sequences of the length at the start
-        of the run.
+        """Return the loader of the run's batches, and the training examples, whose sequences have the run's first
+        sequence length.
 
         Raises ConfigError if the smallest batch has fewer sequences than there are processes.
         """
@@ -164,8 +164,8 @@ class RunParts:
         return record
 
     def stop_request(self, device: torch.device, lease: RunLease | None) -> StopRequest:
-        """Return the stop request, which a signal, the time limit, or another attempt that needs the run folder can
-        make.
+        """Return the stop request. It can be made by a signal, by the time limit, or by another attempt that needs the
+        run folder.
         """
         options, topology = self.options, self.topology
         # Only the first process has a deadline, because all processes stop together. Otherwise thousands of processes

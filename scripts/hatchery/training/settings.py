@@ -91,8 +91,7 @@ class ScheduleSettings(Settings):
 class LongSequenceSettings(Settings):
     """Part of the training with longer sequences: they are `factor` times longer, and batches `factor` times smaller,
     than at the beginning. With `long_sequence`, this part begins at step `floor(from_fraction * steps)`. As an entry of
-    `length_schedule`, it begins with the first step at whose end at least the share `from_fraction` of all steps is
-    finished.
+    `length_schedule`, this part begins with the step that completes the share `from_fraction` of all steps.
     """
 
     from_fraction: Share
@@ -347,7 +346,7 @@ class PretrainingSettings(TrainingSettings):
     order: CurriculumChoice | None = omitted_at_default(None)
     """Order of the sequences in an epoch, such as by difficulty; `null` shuffles the sequences in every epoch."""
     ensemble: tuple[ModelChoice, ...] = omitted_at_default(())
-    """Finished models with the tokenizer and the objective of this run, whose probabilities the run's model averages.
+    """Finished models with the tokenizer and the objective of this run. The run's model averages their probabilities.
     An ensemble needs `steps: 0`, and `model` must be the model of the first member.
     """
 

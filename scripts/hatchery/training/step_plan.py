@@ -56,8 +56,8 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Work:
-    """The amount of computation in a series of steps with one sequence length: the number of sequences and their share
-    of labels.
+    """The amount of computation in a series of steps with one sequence length: the number of sequences, and the share
+    of their positions that have a label.
     """
 
     sequence_length: int
@@ -190,15 +190,16 @@ class StepPlan:
 
 
 def _completing(share: float, steps: int) -> int:
-    """Return the index, from 0, of the first step at whose end at least the share `share` of all `steps` steps is
-    finished. GPT-BERT's code uses the same rule.
+    """Return the index, from 0, of the step that completes the share `share` of `steps` steps: the smallest i such that
+    (i + 1) / `steps` is at least `share`. GPT-BERT's code uses the same rule.
     """
     return bisect_left(range(steps), share, key=lambda step: (step + 1) / steps)
 
 
 def _ramped(batches: np.ndarray, initial_fraction: float) -> np.ndarray:
-    """Return batch sizes, int64 [steps], that grow linearly from `initial_fraction` times `batches` towards `batches`,
-    which the step after the last step would reach. Halves are rounded up.
+    """Return batch sizes, int64 [steps]: the entries of `batches`, each multiplied by a factor. The factor grows
+    linearly from `initial_fraction` at the first step, and would be 1 at the step after the last step. Halves are
+    rounded up.
     """
     if initial_fraction == 1:
         return batches

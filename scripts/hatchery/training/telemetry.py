@@ -172,8 +172,8 @@ class Telemetry:
     def __init__(
         self, folder: Path, metrics_text: str = "", sinks: Sinks | None = None, per_byte: float | None = None
     ) -> None:
-        """Begin `metrics.jsonl` in `folder` with `metrics_text`, the copy of the metrics in the checkpoint, and append
-        to `speed.jsonl`.
+        """Write `metrics_text` (the metrics in the loaded checkpoint) as the beginning of `metrics.jsonl` in `folder`,
+        and continue `speed.jsonl` at its end.
 
         `per_byte` is the number of development tokens that the objective can predict, per byte of text; None if
         unknown.
@@ -186,9 +186,9 @@ class Telemetry:
     def step(self, row: Mapping[str, Any], volatile: Mapping[str, Any] | None = None) -> None:
         """Write the metrics of a step: `row` contains `step` and reproducible values only.
 
-        `volatile`, a result of `Speedometer.read`, becomes a row of `speed.jsonl` unless it is empty. The sinks get the
-        values of both rows. If `row` has a development loss, the sinks also get bits per byte. Raises ValueError for a
-        number that is not finite.
+        `volatile`, a result of `Speedometer.read`, becomes a row of `speed.jsonl` unless it is empty. The sinks (metric
+        trackers such as TensorBoard) get the values of both rows. If `row` has a development loss, the sinks also get
+        bits per byte. Raises ValueError for a number that is not finite.
         """
         self._metrics.append(row)
         if volatile:

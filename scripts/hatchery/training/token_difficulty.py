@@ -65,8 +65,8 @@ class TokenDifficulty(Watcher):
             row.index_add_(0, targets, values)
 
     def load(self, tensors: Mapping[str, Tensor], rows: Sequence[Mapping[str, float]]) -> None:
-        """Load from a checkpoint the difficulties, and the sums of losses and counts of predictions since their last
-        update.
+        """Load from a checkpoint the difficulties, and the sums of losses and counts of predictions since the last
+        update of the difficulties.
         """
         if VALUES in tensors:
             self.values = tensors[VALUES].numpy().copy()
@@ -103,8 +103,9 @@ class TokenDifficulty(Watcher):
         self._steps = 0
 
     def state(self) -> dict[str, Tensor]:
-        """Return, for a checkpoint, the difficulties, and the sums of losses and counts of predictions since their last
-        update. The last column of the sums' tensor is the number of steps since this update.
+        """Return tensors for a checkpoint. One tensor contains the difficulties. The other contains, for each subword,
+        the counts of all and of correct predictions and the sum of losses, since the last update of the difficulties;
+        its last column is the number of steps since this update.
         """
         steps = torch.full((3, 1), self._steps, device=self._sums.device)
         return {VALUES: torch.from_numpy(self.values.copy()), SUMS: torch.cat([self._sums, steps], dim=1)}

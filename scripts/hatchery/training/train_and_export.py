@@ -1,8 +1,9 @@
 """Train a model on token shards and export it, in one process or several.
 
-The folder of unfinished runs, `--checkpoints`, contains a folder for each run, whose name is the digest of settings and
-input manifests. So a killed run finds its folder again, and a run with changed settings gets a new folder. The run's
-folder is removed after the export, because a later run must not resume from the state of a finished run.
+The folder of unfinished runs, `--checkpoints`, contains a folder for each run. The name of this folder is the digest of
+the run's settings and input manifests. So a killed run finds its folder again, and a run with changed settings gets a
+new folder. The run's folder is removed after the export, because a later run must not resume from the state of a
+finished run.
 """
 
 import copy
@@ -159,7 +160,9 @@ def _pretrain_in_folder(
 
 
 def with_planned_steps(settings: PretrainSettings, spending: Spending | None) -> PretrainSettings:
-    """Return the settings with the number of steps of `spending`. If `spending` is None, the settings are unchanged."""
+    """Return the settings with the number of steps that spend the run's budget, `spending.steps`; unchanged settings if
+    `spending` is None (no budget).
+    """
     return settings if spending is None else settings.with_steps(spending.steps)
 
 

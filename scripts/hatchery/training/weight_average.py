@@ -2,10 +2,10 @@
 
 Source of the exponential average: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Training"). This average
 starts as a copy of the initial weights and is updated after every step, without bias correction; buffers are not
-averaged. A mean with equal weights, from a given step on, is stochastic weight averaging (Izmailov et al. 2018,
-arXiv:1803.05407), but without the cyclic learning rates of that paper. If the settings contain an interval of steps,
-only the weights at this interval are averaged. An average that begins late starts as a copy of the weights at its first
-step.
+averaged. The alternative, the unweighted mean of the weights after each step from a given step on, is stochastic weight
+averaging (Izmailov et al. 2018, arXiv:1803.05407), but without the cyclic learning rates of that paper. If the settings
+contain an interval of steps, only the weights at this interval are averaged. An average that begins late starts as a
+copy of the weights at its first step.
 """
 
 import math

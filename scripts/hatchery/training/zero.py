@@ -3,8 +3,8 @@ only AdamW can be sharded.
 
 DeepSpeed concatenates the tensors of a parameter group and divides the result into one shard for each process. This
 module joins shards to complete tensors for checkpoints, and divides tensors into shards. So checkpoints do not depend
-on the sharding, and a run may continue with another number of processes or at another stage. All processes must call
-the functions of this module.
+on the sharding, and a run may continue with another number of processes or at another ZeRO stage. All processes must
+call the functions of this module.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,5 +1,5 @@
-"""Beam search for batches of sentences, in which the keys and values of earlier tokens are cached, and translation from
-text to text.
+"""Beam search for batches of sentences, and translation from text to text. The search caches the keys and values of
+earlier tokens.
 
 Source: "A Natural Bias for Language Generation Models", Section 4.1 (beam 5, normalised by length), as interpreted in
 docs/papers/natural-bias.md, "Decoding and metrics". A translation's score is its log-probability, divided by its number

@@ -24,8 +24,8 @@ def answer(scores: Scores, headline: Sequence[Measure]) -> list[str]:
     """Return sentences about the best models on each average of scores in `headline`.
 
     Sentences about leading models require an average with a known direction (whether higher is better) and comparable
-    scores of at least two models. The last sentence names models that are not better than a blind guess. This sentence
-    considers all averages for which the score of a blind guess is known.
+    scores of at least two models. The last sentence names models that are clearly better than a blind guess on none of
+    the averages for which the score of a blind guess is known.
     """
     leads: dict[tuple[str, ...], list[str]] = {}
     open_measures: list[str] = []
@@ -77,9 +77,9 @@ def _mean(row: SummaryRow) -> float:
 
 
 def _one_seed_decides(scores: Scores, measure: Measure, rows: Mapping[str, SummaryRow]) -> bool:
-    """Return True if no model can be said to lead, only because a model has a single pretraining seed. This is the case
-    if some model has one seed, and either the noise of a model's mean score is unknown, or `Scores.best` would name a
-    leader if every model had several seeds.
+    """Return True if more pretraining seeds could decide which model leads; call this function if `Scores.best` names
+    no leader. The result is True if some model has a single seed, and one of two conditions holds: the noise of a
+    model's mean score is unknown, or `Scores.best` would name a leader if every model had several seeds.
     """
     if all(row.seeds > 1 for row in rows.values()):
         return False
@@ -90,8 +90,8 @@ def _one_seed_decides(scores: Scores, measure: Measure, rows: Mapping[str, Summa
 
 
 def _guessing(scores: Scores, headline: Sequence[Measure]) -> list[str]:
-    """Return a sentence that names the models that are not clearly better than a blind guess on any average of scores.
-    Averages for which the score of a blind guess is unknown are not considered.
+    """Return a sentence that names the models that are clearly better than a blind guess on none of the averages of
+    scores. Averages for which the score of a blind guess is unknown are not considered.
 
     A model is clearly better if its lead over the guess exceeds the standard deviation of its score over runs (0 for a
     single run). If there are no models to name, or more than MOST_NAMED, there is no sentence.

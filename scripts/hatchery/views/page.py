@@ -144,7 +144,8 @@ def _units(headline: Sequence[Measure]) -> str:
 
 def _swatches(settings: PageSettings) -> dict[str, str]:
     """Return colours by label: each model has the colour that it has in the figures. A key is the label of a model, or
-    the label of one of its runs. Empty if the colours in figures show grid sets instead of models.
+    the label of one of its runs. Empty if the colours in figures show grid sets (groups of models that a grid defines)
+    instead of models.
     """
     if settings.sets:
         return {}

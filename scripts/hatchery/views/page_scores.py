@@ -1,6 +1,6 @@
 """The scores of an experiment as tables of a page, next to published values.
 
-A score links to its row on the provenance page, if that page contains it, and this row links to the manifests.
+If the provenance page has a row for a score, the score links to this row, and the row links to the manifests.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ class ScoreTables:
         """Return tables of the headline measures `measures`, with the caption OVERVIEW.
 
         If the experiment has ROWS_FROM or more models, models are rows, and only the first ROWS_SHOWN models are shown.
-        These rows are grouped by `sets`, which maps models to the names of their grid sets.
+        These rows are grouped by `sets`, which maps each model to its grid set (a group of models that a grid defines).
         """
         if len(self.scores.models) >= ROWS_FROM:
             return self._models_as_rows(OVERVIEW, self.scores.models[:ROWS_SHOWN], measures, OVERVIEW, sets)
@@ -90,7 +90,7 @@ class ScoreTables:
         self, measures: Sequence[Measure], models: Sequence[str], caption: str
     ) -> tuple[ScoreTable, tuple[Line, ...]]:
         """Return a table with a line of scores for each model, and a tuple with one more line: the scores of a blind
-        guess. The tuple is empty if the score of a blind guess is unknown for all `measures`.
+        guess, which does not use the items. The tuple is empty if this score is unknown for all `measures`.
         """
         shown = self.scores.present(measures)
         guesses = blind_guesses(self.scores, shown, lambda found: " to ".join(found[:: max(1, len(found) - 1)]))

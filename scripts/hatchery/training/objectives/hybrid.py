@@ -8,7 +8,7 @@ times the share of masked sequences.
 
 Hatchery's own choices: documents are framed by `[CLS]` and `[SEP]`, as in all packed sequences; mean losses are
 computed over the global batch, so the loss does not depend on the number of processes. `segments: blocks` with `kind:
-short_span` packs and masks text as in the authors' code (`objectives.blocks`).
+short_span` packs and masks text as in GPT-BERT's code (`objectives.blocks`).
 """
 
 from dataclasses import dataclass, fields
@@ -79,8 +79,8 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
 
     @property
     def asked_as(self) -> str:
-        """Name of the task by which this objective predicts held-out text: `causal` if all sequences are causal,
-        because the model was not trained on masked tokens, or else `hybrid`.
+        """Name of the task by which this objective predicts held-out text: `causal` if all sequences are causal, else
+        `hybrid`. A model with only causal sequences was not trained on masked tokens.
         """
         return "causal" if self.causal_share == 1 else self.task
 
@@ -138,8 +138,8 @@ class HybridObjective(Objective):
     def examples(self, shards: "TokenShards", sequence_length: int) -> "TwoKinds":
         """Return the masked and the causal sequences of a split, in this order.
 
-        Held-out scores use only the first half of these sequences. If the objective has only causal sequences, the
-        first half also contains causal sequences instead of masked sequences.
+        Held-out scores use only the first half of these sequences. If the objective has only causal sequences, causal
+        sequences replace the masked sequences in the first half.
         """
         from hatchery.objectives.examples import Shifted, TwoKinds
         from hatchery.objectives.masking import masking_rule
@@ -200,8 +200,9 @@ class HybridObjective(Objective):
         return asked.target_counts(shards)
 
     def for_comparison(self, common: Objective) -> Objective:
-        """Return the hybrid objective with the masks of `common`, or the causal objective if all sequences are
-        causal."""
+        """Return the hybrid objective with the masking settings of `common`, the objective of a comparison between
+        models; or the causal objective if all sequences are causal.
+        """
         if self.settings.asked_as == "causal":
             return self._following().for_comparison(common)
         own = self.settings.segments
@@ -209,8 +210,9 @@ class HybridObjective(Objective):
         return HybridObjective(_like(HybridSettings, common.settings, **changes))
 
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
-        """Return the sizes of a micro-batch's forward pass, from which its FLOPs are computed; the labels are counted
-        in this micro-batch.
+        """Return the sizes of a micro-batch's forward pass. The FLOPs of the pass are computed from these sizes.
+
+        The labels of this micro-batch are counted, and `labelled_per_sequence` is not used.
         """
         from hatchery.tokenization.special_tokens import UNLABELLED
 

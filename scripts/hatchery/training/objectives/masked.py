@@ -244,7 +244,7 @@ class MaskedObjective(Objective):
         return Term((weights * losses).sum(), ((weights * right).sum(),))
 
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
-        """Return the sizes of a micro-batch's forward pass, from which its FLOPs are computed.
+        """Return the sizes of a micro-batch's forward pass. The FLOPs of the pass are computed from these sizes.
 
         In masked diffusion, labels have weights. Then the labels are counted in the micro-batch, because
         `labelled_per_sequence` is the number of maskable tokens per sequence.

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class PreferenceSettings(ObjectiveKeys):
     """Preference training on pairs of a chosen and a rejected text. `batch_size` is the number of pairs in a step;
-    `sequence_length` is the maximum number of tokens of a prompt, one of the texts and special tokens together. Longer
-    pairs are left out and counted.
+    `sequence_length` is the maximum number of tokens in a sequence, which consists of the prompt, one of the two texts,
+    and special tokens. Pairs with a longer sequence are left out and counted.
     """
 
     perplexity_per: ClassVar[str] = "per token"
@@ -193,7 +193,8 @@ class PreferenceObjective(Objective):
 
     def for_comparison(self, common: Objective) -> Objective:
         """Return the objective by which a finished model is scored on plain text, without pairs. This is the objective
-        of the initial model: causal, or hybrid with the masks of `common`.
+        of the model from which preference training starts: causal, or hybrid with the masking settings of `common`, the
+        objective of a comparison between models.
         """
         from hatchery.training.objectives import objective_of, objective_settings
 
@@ -202,8 +203,9 @@ class PreferenceObjective(Objective):
         return objective_of(objective_settings(values, "objective")).for_comparison(common)
 
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
-        """Return the sizes of a micro-batch's forward pass, from which its FLOPs are computed; the labels of both texts
-        of a pair count.
+        """Return the sizes of a micro-batch's forward pass. The FLOPs of the pass are computed from these sizes.
+
+        The labels of both texts of a pair are counted, and `labelled_per_sequence` is not used.
         """
         rows, length = part["input_ids"].shape
         return PassShape(rows, length, int((part["labels"] != UNLABELLED).sum()))

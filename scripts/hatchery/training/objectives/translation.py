@@ -138,7 +138,9 @@ class TranslationObjective(Objective):
         return pairs_of(shards, sequence_length, self.settings, filtered=shards.split == TRAINING_SPLIT)
 
     def order(self, plan: "StepPlan", seed: int, examples_of_length: "Callable[[int], TranslationPairs]") -> "Order":
-        """Return a function from a step to sentence pairs with at most `batch_size` target tokens."""
+        """Return a function from a step to the sentence pairs of its batch, which together have at most the step's
+        `batch_size` target tokens.
+        """
         from hatchery.training.data_order import EpochSlice
 
         def pairs(step: "Step") -> "list[EpochSlice]":
@@ -222,8 +224,8 @@ class TranslationObjective(Objective):
         return {"pairs": len(examples), "left_out": examples.left_out}
 
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
-        """Return the sizes of a micro-batch's forward pass, from which its FLOPs are computed, with the lengths of
-        sources and targets.
+        """Return the sizes of a micro-batch's forward pass, including the lengths of sources and targets. The FLOPs of
+        the pass are computed from these sizes.
         """
         rows, length = part["input_ids"].shape
         return PassShape(rows, length, labelled_per_sequence * rows, target_length=part["labels"].shape[1])

@@ -1,1 +1,1 @@
-"""Corpus cards: the content of a corpus, a comparison with published sizes, and the omitted text."""
+"""Corpus cards: the content of a corpus, a comparison with published sizes, and the excluded text."""

@@ -88,8 +88,8 @@ def size_section(sizes: SizeTable) -> Section:
 
 
 def selection_section(selections: Sequence[Selection]) -> Section:
-    """Return the section on texts that were selected and then joined into the documents of this corpus: their amounts
-    by source and level (sentence, or span of words).
+    """Return the section on texts that were selected and then joined into the documents of this corpus. The section has
+    the numbers of selected texts and words by source and level (sentence, or span of words).
     """
     rows = [
         (item.selection, item.source, item.level, count(item.texts), count(item.words), count(item.counted_words))
@@ -210,7 +210,8 @@ RULES = {
 
 
 def rule_section(counting: WordCounting, words: Mapping[tuple[str, str], int]) -> Section:
-    """Return the section on the number of words by source and split, counted by the rule that budgets and tracks use.
+    """Return the section on the number of words by source and split, counted by the word-counting rule of the corpus.
+    Word budgets of runs, and the limits of BabyLM's tracks, use the same rule.
 
     If the word-counting rule is `white_space`, a card does not have this section.
     """

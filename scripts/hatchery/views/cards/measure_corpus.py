@@ -83,8 +83,8 @@ class Sample:
 
 @dataclass
 class SampleChoice:
-    """Selects the `number` samples of one source with the smallest keys; only excerpts of about `characters` characters
-    are in memory.
+    """Selects `number` documents of one source as samples: the documents whose keys (SHA-256 of `doc_id`) are smallest.
+    Only excerpts of about `characters` characters are in memory.
     """
 
     number: int
@@ -92,8 +92,8 @@ class SampleChoice:
     _heap: list[tuple[int, str, Sample]] = field(default_factory=list)
 
     def offer(self, doc_id: str, split: str, text: str) -> None:
-        """Keep an excerpt of a document if its key is one of the `number` smallest keys so far; ignore documents that
-        are only white space.
+        """Keep an excerpt of a document if the document's key (SHA-256 of `doc_id`) is one of the `number` smallest
+        keys so far; ignore documents that are only white space.
         """
         if not self.number:
             return
@@ -108,7 +108,7 @@ class SampleChoice:
         (heapq.heappush if len(self._heap) < self.number else heapq.heapreplace)(self._heap, item)
 
     def chosen(self) -> list[Sample]:
-        """Return the kept samples, sorted by key."""
+        """Return the kept samples, sorted by key (SHA-256 of `doc_id`)."""
         return sorted(sample for _, _, sample in self._heap)
 
 

@@ -30,7 +30,9 @@ _PRE_TOKEN = re.compile(
 
 
 def running_word(piece: str) -> str:
-    """Return the running word in a whitespace-separated piece of text; empty if the piece contains no word."""
+    """Return the running word in a piece of text between white space: the piece in lower case, without punctuation,
+    symbols and control characters at its ends. The result is empty if no word remains.
+    """
     for marker in TEXT_MARKERS:
         piece = piece.replace(marker, "")
     start, end = 0, len(piece)
@@ -42,16 +44,18 @@ def running_word(piece: str) -> str:
 
 
 def count_pre_tokens(piece: str) -> int:
-    """Return the number of pre-tokens in a whitespace-separated piece of text.
+    """Return the number of pre-tokens in a piece of text between white space.
 
-    The tokenizer normalises the text (Unicode) first. This function does not, so the numbers may differ.
+    The tokenizer normalises the text (Unicode) before it splits the text into pre-tokens. This function does not
+    normalise the text, so its result may differ from the number of the tokenizer's pre-tokens.
     """
     return 1 if piece.isalpha() else sum(1 for _ in _PRE_TOKEN.finditer(piece))
 
 
 class PieceTable:
-    """A cache of the running word of each whitespace-separated piece, and a cache of the number of pre-tokens of each
-    piece. Caches save time because most pieces occur repeatedly.
+    """Two caches for pieces of text between white space. One contains the word of each piece (in lower case, without
+    punctuation at its ends), the other the number of pre-tokens of each piece. Caches save time because most pieces
+    occur repeatedly.
 
     `words` and `pre_tokens` first empty their cache if it holds more than `limit` pieces. This bounds the memory and
     does not change results.
@@ -63,13 +67,15 @@ class PieceTable:
         self._pre_tokens = _PreTokens()
 
     def words(self, pieces: list[str]) -> list[str]:
-        """Return the running words among the pieces, in order."""
+        """Return the word of each piece, in lower case and without punctuation at its ends. Pieces without a word are
+        left out.
+        """
         if len(self._words) > self.limit:
             self._words.clear()
         return [word for word in map(self._words.__getitem__, pieces) if word]
 
     def pre_tokens(self, pieces: list[str]) -> int:
-        """Return the number of pre-tokens in all pieces together."""
+        """Return the total number of pre-tokens in `pieces`, which are texts without white space."""
         if len(self._pre_tokens) > self.limit:
             self._pre_tokens.clear()
         return sum(map(self._pre_tokens.__getitem__, pieces))
@@ -89,8 +95,8 @@ class _PreTokens(dict[str, int]):
 
 @dataclass
 class Vocabulary:
-    """Frequencies of the running words of one source. At `max_types` types, `add` sets `complete` to False and counts
-    no more words.
+    """Frequencies of the words of one source; words are in lower case, without punctuation at their ends. At
+    `max_types` types, `add` sets `complete` to False and counts no more words.
     """
 
     max_types: int
@@ -98,7 +104,7 @@ class Vocabulary:
     complete: bool = True
 
     def add(self, words: Sequence[str]) -> None:
-        """Count running words, unless `max_types` was reached."""
+        """Count `words` (each occurrence counts), unless `max_types` was reached."""
         if self.complete:
             self.frequencies.update(words)
             self.complete = len(self.frequencies) < self.max_types
@@ -106,7 +112,9 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class VocabularyFacts:
-    """Number of running words, number of types, number of hapaxes, and the most frequent words."""
+    """Number of words (each occurrence counts), number of types (different words), number of hapaxes, and the most
+    frequent words. Words are in lower case, without punctuation at their ends.
+    """
 
     running_words: int
     types: int

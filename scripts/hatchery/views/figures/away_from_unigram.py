@@ -78,8 +78,8 @@ def draw(settings: RegularisedFigure, tables: Tables) -> Figure:
 
 
 def scores_of(settings: RegularisedFigure, frame: pl.DataFrame) -> Scores:
-    """Return mean BLEU (0 to 100) of a test set over seeds, with its standard error, by strength of the penalty and
-    number of steps with the penalty.
+    """Return the mean BLEU (0 to 100) over seeds, with its standard error, on the test set of `frame`. The keys are the
+    strength of the unigram penalty and the number of steps with this penalty.
     """
     values: dict[RegularisedStart, list[float]] = {}
     for row in frame.filter(pl.col("value").is_not_null()).iter_rows(named=True):

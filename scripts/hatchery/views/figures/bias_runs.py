@@ -5,7 +5,7 @@ The score is the Matthews correlation with the linguistic label, on the disambig
 (docs/papers/babylm-evaluation.md, "MSGS"). Every run of a task is shown; no learning rate is selected
 (docs/papers/elc-bert.md, "Fine-tuning").
 
-Runs without a value are drawn in a separate column on the left. Overlapping dots are moved apart, perpendicular to the
+Runs without a score are drawn in a separate column on the left. Overlapping dots are moved apart, perpendicular to the
 axis of scores and without randomness.
 """
 
@@ -97,7 +97,7 @@ def draw_bias_runs(axes: Axes, runs: Runs, place: float, look: ModelStyle, scale
     """Draw runs as dots: x is the score as a fraction. y is `place`, the model's row, plus an offset that separates
     overlapping dots.
 
-    Runs without a value are at x = BIAS_LANE.
+    Runs without a score are at x = BIAS_LANE.
     """
     values = [BIAS_LANE if value is None else value / 100 for value, _ in runs]
     offsets = swarm_offsets(values, scale.scores, scale.rows, scale.limit)
@@ -133,7 +133,7 @@ def swarm_offsets(values: Sequence[float], diameter: float, step: float, limit: 
 
 def bias_axis(axes: Axes, lane: bool) -> None:
     """Draw an axis of Linguistic Bias Scores from -1 to 1, optionally with a column on the left for runs without a
-    value.
+    score.
     """
     names = list(BIAS_TICKS.values())
     axes.set_xlim(-1.42 if lane else -1.09, 1.09)

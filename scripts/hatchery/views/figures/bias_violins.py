@@ -105,7 +105,7 @@ class Violin:
 
     @property
     def scores(self) -> list[float]:
-        """Scores, from -1 to 1, of the runs with a value."""
+        """Scores, from -1 to 1, of the runs that have a score."""
         return [value / 100 for value, _ in self.runs if value is not None]
 
 

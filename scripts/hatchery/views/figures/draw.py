@@ -27,7 +27,7 @@ def draw(settings: FigureSettings, tables: Mapping[str, Path], output: Path) -> 
 
 
 def remarks(settings: FigureSettings) -> Iterator[str]:
-    """Yield remarks, to be printed above the drawing, on models and experiments that are not drawn."""
+    """Yield remarks about models and experiments that are not drawn. The remarks are printed above the drawing."""
     if settings.left_out:
         yield f"{settings.left_out:,} more models are not drawn: see summary.csv"
     if settings.without:

@@ -64,8 +64,8 @@ class LayerPanel:
 
     @property
     def consumers(self) -> int:
-        """Number of rows, which is also the number of columns: the number of layers, plus 1 if the model's output has
-        layer weights.
+        """Number of rows and number of columns of the heatmap, which are equal: the number of layers, plus 1 if the
+        model's output has layer weights.
         """
         return max(self.table.scaled)[0]
 

@@ -168,8 +168,8 @@ def draw_learning_curves(
     training loss is above the development loss.
 
     If `step_tokens`, the number of tokens per step, is not None, a second axis shows steps. Each number in `unigram`,
-    the loss of a unigram distribution, is drawn as a line. `different` names differences between models that make their
-    development losses incomparable.
+    the loss of a unigram distribution, is drawn as a line. `different` contains the differences because of which the
+    models' development losses are not comparable.
     """
     untrained = {curve.model for curve in curves if not curve.training and not curve.development}
     labels, group = _groups(settings, untrained)

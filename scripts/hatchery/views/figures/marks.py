@@ -124,8 +124,8 @@ def published_handle(style: Style) -> Line2D:
 
 @dataclass(frozen=True)
 class MeanRow:
-    """A model's row in a panel that shows means: the model's name and style, and the pair (mean, spread), which is None
-    if the mean is unknown.
+    """A model's row in a panel that shows means: the model's name and style, and the mean over seeds with its standard
+    error; None if the mean is unknown.
     """
 
     name: str
@@ -134,7 +134,8 @@ class MeanRow:
 
 
 def draw_means(axes: Axes, title: str, rows: Sequence[MeanRow], size: float, least: int = 1) -> None:
-    """Draw a panel with a row per model from top to bottom: a dot at the mean, and a bar for the spread.
+    """Draw a panel with a row per model from top to bottom: a dot at the mean, and a bar of one standard error to each
+    side.
 
     If there are fewer rows than `least`, the panel has empty space in place of the missing rows.
     """
@@ -193,7 +194,7 @@ def up_to(highest: float | None, mean: float, spread: float) -> float:
 
 @dataclass(frozen=True)
 class Panel:
-    """A panel: its column in `curves.parquet`, its title, and True if a dot marks the minimum of each line."""
+    """A panel: its column in `curves.parquet`, its title, and whether a dot marks the minimum of each line."""
 
     column: str
     title: str

@@ -88,7 +88,9 @@ class SweptFigure(FigureSettings):
 
 @dataclass(frozen=True)
 class RegularisedFigure(FigureSettings):
-    """Settings of a figure that compares models with and without the penalty `unigram_penalty` in their first steps."""
+    """Settings of a figure that compares models trained with the penalty `unigram_penalty` in their first steps to
+    models trained without this penalty.
+    """
 
     regularised: dict[str, RegularisedStart] = field(default_factory=dict)
 

@@ -1,4 +1,5 @@
-"""Gain in log-likelihood of regressions of reading times from adding a language model's surprisals as predictors.
+"""Gain in the log-likelihood of a regression of reading times, if a language model's surprisals are added as
+predictors.
 
 A table of reading times has one or more responses (columns with reading times). Each response is drawn as a row of two
 panels. In one panel, the x axis is the model's perplexity; in the other panel, the x axis is the number of words that
@@ -62,8 +63,9 @@ Source: `measurements.parquet`, `runs.parquet`.
 
 @dataclass
 class Gains:
-    """Points of one response to draw, by model and milestone. Each seed is a tuple (perplexity, number of words seen,
-    gain in log-likelihood, standard deviation of the gain due to sampling).
+    """The points to draw for one response (a column of reading times), by model and milestone. Each seed is a tuple
+    (perplexity, number of words seen, gain in log-likelihood, standard deviation of the gain due to the sampling of
+    readers or items).
 
     Unknown values are None.
     """
@@ -116,8 +118,8 @@ def draw(settings: MilestonesFigure, tables: Tables) -> Figure:
 
 
 def rows_of(runs: Iterable[SeededRun], words: Mapping[str, int | None], measured: pl.DataFrame) -> dict[str, Gains]:
-    """Return the rows of panels by title, in the order of the rows of `measured`. `words` is the number of words that
-    each run has seen.
+    """Return the data of each row of panels; the keys are the titles of these rows. The order is that of `measured`.
+    `words` is the number of words that each run has seen.
     """
     named = {run.name: run for run in runs}
     trainings = {run.name: run.model for run in named.values() if not run.milestone_of}

@@ -89,8 +89,8 @@ def _literal(keyword: ast.keyword, path: Path) -> Any:
 
 
 def numbers_of(tables: Tables, analysis: str) -> dict[str, list[dict[str, str]]]:
-    """Return the rows of each file `numbers.csv` of an analysis. The key is the name that the study's configuration
-    gives to the file's entry under `analyses`.
+    """Return the rows of each file `numbers.csv` of an analysis. A key is the name of an entry under `analyses` in the
+    study's configuration; the value contains the rows of the file that this entry produced.
 
     Raises ManifestError for an altered table.
     """

@@ -134,7 +134,9 @@ def _regions(panel: LawPanel, axis: str) -> list[list[tuple[float, float]]]:
 
 
 def _shade(axes: Axes, points: Sequence[tuple[float, float]]) -> None:
-    """Draw a box around points. On the logarithmic axes, margins of equal width are equal factors."""
+    """Draw a box around points. Opposite margins of the box are equally wide on the logarithmic axes, because each
+    margin is a factor.
+    """
     bounds = [
         (min(values) / wide, max(values) * wide) for values, wide in zip(_columns(points), (1.12, 1.03), strict=True)
     ]

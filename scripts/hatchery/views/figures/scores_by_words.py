@@ -62,10 +62,10 @@ COLUMNS = 3
 
 @dataclass
 class Lines:
-    """One panel. `points` are (number of words seen, score, standard deviation due to sampling) of each seed, by model
-    and milestone.
+    """One panel. `points` are (number of words seen, score, standard deviation due to the choice of test items) of each
+    seed, by model and milestone.
 
-    `chance` contains the scores of a blind guess.
+    `chance` contains the scores of a blind guess, which does not use the items.
     """
 
     metric: str

@@ -1,4 +1,5 @@
-"""Scores of translations, and areas under their learning curves, by initialisation of the output bias.
+"""Translation scores, and the areas under the learning curves of these scores, for each initialisation of the output
+bias.
 
 Source: "A Natural Bias for Language Generation Models", Figures 2, 3, 5 to 8, 10, 13 and 14. The data come from the
 analysis `starts`.

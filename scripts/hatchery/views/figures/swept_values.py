@@ -134,8 +134,8 @@ def with_rivals(panels: Sequence["SweptPanel"]) -> list["SweptPanel"]:
 
 
 def published_values(known: PublishedMarks) -> Values:
-    """Return the averages that papers publish for suites of minimal pairs. The keys are the titles of our scores, and
-    then models.
+    """Return the averages that papers publish for suites of minimal pairs: by the title of our corresponding score,
+    then by model.
     """
     found: Values = {}
     for (model, suite, task, metric), value in known.items():
@@ -145,8 +145,8 @@ def published_values(known: PublishedMarks) -> Values:
 
 
 def main_values(measured: pl.DataFrame, objectives: Mapping[str, str]) -> Values:
-    """Return the main scores by title and run: perplexities, averages of suites of minimal pairs (also at the best
-    temperature), averages of tasks, and BLEU of test sets.
+    """Return the main scores by title and run: perplexities, the average of each suite of minimal pairs (also at the
+    best temperature), the averages over the tasks of each fine-tuning suite, and the BLEU of each test set.
 
     Perplexities of models with different `objectives` have different titles, because these models predict different
     tokens. Scores of one kind that are not comparable (different values in the column `basis` of `measured`) also have
@@ -196,7 +196,7 @@ def _title(kind: str, suite: str, task: str, metric: str) -> str:
 def _averages(suite: str, rows: pl.DataFrame) -> Sequence[tuple[str, float]]:
     """Return (name, value) for each average over the tasks of a suite. `rows` are the measurements of one run.
 
-    If there is no average but a single task, return the name of the task and the mean of its first metric.
+    If the suite has no average and has a single task, return the name of the task and the mean of its main metric.
     """
     averages = [
         (average.task, average.aggregate.mean)

@@ -192,7 +192,7 @@ def _group_inches(models: int, lines: int, style: Style) -> float:
 
 
 def _range(panel: Sequence[TaskScores]) -> tuple[float, float]:
-    """Return the ends of the axis in percent: the range of all drawn values, with a margin."""
+    """Return the ends of the axis in percent: the range of all plotted values, with a margin."""
     seen = []
     for task in panel:
         seen += [] if task.blind_guess is None else [task.blind_guess]

@@ -41,7 +41,9 @@ Words = dict[str, dict[tuple[int, str], dict[str, float]]]
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """Return the figure: panels from top to bottom. Raises ManifestError for an altered table."""
+    """Return the figure: one panel for each set of texts, from top to bottom, and one line for each model. Raises
+    ManifestError for an altered table.
+    """
     frame = read_frame(tables["measurements"], MEASUREMENTS, run=runs_by_name(settings.runs), level=("word",))
     found = words_by_text(panel_rows(frame.select("model", "task", "value", "basis").rows()))
     models, style = models_in_order(settings.runs), settings.style

@@ -44,7 +44,7 @@ def sizes_printed_in(path: Path, paper: str, number: str) -> dict[Size, tuple[fl
 
 def read_card_sizes(cards: Mapping[str, Path], corpora: Mapping[str, str]) -> dict[Size, float]:
     """Return the sizes of our corpora, from the `statistics.csv` of corpus cards; `corpora` maps our corpus names to
-    the paper's names.
+    the names in the replicated paper.
 
     A measure that a card lacks is omitted, for example the number of subwords if the corpus has no tokenizer. Raises
     ManifestError for a table that differs from the card's manifest.
@@ -150,8 +150,8 @@ class TaskSize(Record):
 def read_task_sizes(
     manifests: Mapping[str, Path], layout: TasksLayout, settings: PaperTablesSettings
 ) -> dict[str, TaskSize]:
-    """Return the sizes of the tasks in `layout`, by the paper's names of the tasks. `manifests` are fine-tuning
-    manifests by our names of the tasks.
+    """Return the numbers of rows of the tasks in `layout`; the keys are the names that the replicated paper gives to
+    the tasks. `manifests` maps our names of the tasks to fine-tuning manifests.
 
     Raises ManifestError for an altered manifest, and EvaluationError for a manifest without sizes.
     """
@@ -209,7 +209,8 @@ class Shares:
 
 
 def read_shares(path: Path, settings: PaperTablesSettings) -> dict[tuple[str, str], Shares]:
-    """Return the contributions of layers by model and task (the paper's name), in the order of `layers.parquet`.
+    """Return the contributions of layers to probes, by model and by the name that the replicated paper gives to the
+    task, in the order of `layers.parquet`.
 
     Raises ManifestError for an altered table, EvaluationError if the seeds of a model have different numbers of layers.
     """
@@ -229,11 +230,11 @@ def layers_table(
     printed: PrintedTable,
     shares: Mapping[tuple[str, str], Shares],
 ) -> PaperTable:
-    """Return the table of the contributions of layers to probes: below the line with the printed contributions to a
-    task are lines with the contributions in our models.
+    """Return the table of the contributions of layers to probes. For each task, a line with the printed contributions
+    precedes lines with the contributions in our models.
 
-    If a model has more layers than the paper's model, the table has further columns. Raises ConfigError if `layout` and
-    the printed table have different cells.
+    If a model has more layers than the model of the replicated paper, the table has further columns. Raises ConfigError
+    if `layout` and the printed table have different cells.
     """
     own = {key: value for key, value in shares.items() if key[1] in layout.tasks}
     depth = max([layout.layers, *(len(value.percent) for value in own.values())])

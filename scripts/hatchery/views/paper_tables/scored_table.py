@@ -42,7 +42,7 @@ LEADERBOARD_FILES = (
 )
 Measure = tuple[str, str, str]
 Scores = Mapping[str, Mapping[Measure, Aggregate]]
-"""Scores by model, then by the paper's names of (suite, task, metric)."""
+"""Scores by model, then by (suite, task, metric), with the names that the replicated paper gives to them."""
 
 
 def scores_of_models(path: Path, settings: PaperTablesSettings) -> dict[str, dict[Measure, Aggregate]]:
