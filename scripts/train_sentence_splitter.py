@@ -259,7 +259,7 @@ def _running_text(tagged: list[str]) -> str:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Train a sentence model by the recipe, and write the parameter files."""
+    """Train a model of sentence splitting by the recipe (option `--recipe`), and write the parameter files."""
     train_model(arguments.recipe, dict(arguments.source or ()), arguments.output)
 
 

@@ -110,7 +110,7 @@ def _environment(names: list[str], lock: Mapping[str, LockedPackage]) -> str:
     """Return the text of an environment's file.
 
     Snakemake hashes the file including its comments. If the text changes, Snakemake builds the environment again, and
-    runs its rules again.
+    runs again all rules that use the environment.
     """
     lines = [
         "# Made by `make envs` from requirements.lock; do not edit.",

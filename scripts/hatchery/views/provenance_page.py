@@ -87,8 +87,8 @@ def _numbers(rows: Sequence[SummaryRow], chain: Chain, places: Collection[str]) 
 
 
 def _section(chain: Chain, node: Node, readers: Mapping[str, list[Node]]) -> dict[str, object]:
-    """Return the values that the template of the page needs for a section, which shows the manifest `node`. `readers`
-    maps the digest of a manifest to the manifests of results that were made from it.
+    """Return the values that the template of the page needs for the section of the manifest `node`. `readers` maps the
+    digest of a manifest to the manifests of the results that have this manifest as an input.
     """
     found: dict[str, object] = {
         "node": node,

@@ -40,8 +40,9 @@ class Dot:
 
 @dataclass(frozen=True)
 class ChartRow:
-    """The dots of one average. `guess` is the position of the blind guess, or None if its score is unknown, differs
-    between models, or is outside the axis.
+    """A row of the chart: one dot per model for an average over tasks. `guess` is the position of the score of a blind
+    guess (a guess without seeing the test items), or None if this score is unknown, differs between models, or is
+    outside the axis.
     """
 
     label: str

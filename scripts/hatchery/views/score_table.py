@@ -1,8 +1,8 @@
 """A table of scores with their deviations, the number of runs, and marks for the best scores.
 
 Summaries, pages and paper tables use these tables. `ScoreTable.shown` returns the table to write as Markdown, HTML,
-LaTeX or for a terminal. Displayed numbers are the numbers of `summary.csv`, which have four decimals, rounded by
-Python's formatting. In a paper table, the displayed numbers determine the best number.
+LaTeX or for a terminal. A displayed number is a number of `summary.csv`, where numbers have four decimals, rounded
+again by Python's formatting. In a paper table, the displayed numbers determine the best number.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -55,8 +55,8 @@ class Score:
     `mean` is None if no run has a score; then `without_number` is displayed. The mean is over `n` runs, of which
     `n_failed` failed; `n_without_number` further runs have no score. For printed numbers, the three numbers of runs are
     0. `note` is the remark on a printed number, or the reason why the number is not `comparable`. `best` marks the best
-    number of a column. In a column that shows changes from the score of one line, `reference` is True for this score,
-    which is then ranked as a change of 0.
+    number of a column. If a column shows the changes from the score of one row of the table, `reference` is True for
+    this score, which is ranked as a change of 0.
 
     For our numbers, `seeds` is the number of pretraining seeds, and `basis` is the comparison basis: the conditions
     that must be equal for comparable numbers. If the number has a summary row, `row` is this row, with the published
@@ -86,7 +86,7 @@ class Score:
 
     @property
     def deviation_text(self) -> str:
-        """Return the displayed deviation; empty if the deviation is unknown."""
+        """Return the displayed standard deviation over runs; empty if the deviation is unknown."""
         return "" if self.mean is None or self.deviation is None else self.digits.deviation(self.deviation)
 
     @property
@@ -97,12 +97,12 @@ class Score:
         return ", ".join(filter(None, (failed, without)))
 
     def text(self, plus_minus: str = "± ") -> str:
-        """Return mean and deviation as text."""
+        """Return the mean and the standard deviation over runs as text."""
         return self.mean_text + (f" {plus_minus}{self.deviation_text}" if self.deviation_text else "")
 
     def cell(self) -> Cell:
-        """Return a cell with the number, its deviation, the number of failed runs, and the number of runs without a
-        score.
+        """Return a cell with the mean, the standard deviation over runs, the number of failed runs, and the number of
+        runs without a score.
         """
         return Cell(self.mean_text, self.deviation_text, self.failures_text, self.best, self.comparable)
 
@@ -170,15 +170,15 @@ class ScoreTable:
         return [line for block in self.blocks for line in block.lines]
 
     def turned(self) -> "ScoreTable":
-        """Return the transposed table, in which columns become rows. The table must have one block."""
+        """Return the transposed table, in which columns become rows. The table must have one block of lines."""
         columns = zip(*(line.values for line in self.lines), strict=True)
         lines = tuple(Line(heading, "", values) for heading, values in zip(self.headings, columns, strict=True))
         labels = tuple(line.label for line in self.lines)
         return replace(self, corner="measure", headings=labels, blocks=(Block(self.blocks[0].heading, lines),))
 
     def shown(self, cell: Callable[[Score], Content] = Score.cell, label: str = "", kind: str = "") -> Table:
-        """Return the table for display. Missing scores are dashes. If any line states a source (published or
-        ours), two columns are added: the source and the number of runs.
+        """Return the table for display. Missing scores are dashes. If any line of the table states whether its scores
+        are published or ours, two columns are added: this source and the number of runs.
 
         `cell` returns the content of a score's cell.
         """
@@ -225,7 +225,8 @@ class PaperTable(ScoreTable):
 
 
 def with_best(lines: Sequence[Line], within_deviation: bool = False) -> list[Line]:
-    """Return the lines with the best number of each column marked, separately among printed lines and among our lines.
+    """Return the lines with the best number of each column marked, separately among the lines with numbers printed in
+    the paper and among the lines with our numbers.
 
     Numbers with equal displayed digits count as equal, and all best numbers are marked. If `within_deviation` is True,
     a number is also marked if its distance from the best number is at most the deviation of the best number. With
@@ -234,7 +235,8 @@ def with_best(lines: Sequence[Line], within_deviation: bool = False) -> list[Lin
 
     If a column contains only one printed number, this number is not marked. If a column contains only one of our
     numbers, our number is not marked. None of our numbers in a column is marked if they are not comparable with each
-    other, or if one of the best belongs to a model with one pretraining seed.
+    other. The same holds if one of our best numbers belongs to a model with one pretraining seed, because its variation
+    over seeds is unknown.
     """
     columns: dict[tuple[bool, int], list[tuple[float, float]]] = {}
     ours: dict[int, list[tuple[float, Score]]] = {}
@@ -300,8 +302,8 @@ def table_of(
 def blind_guesses(scores: Scores, measures: Sequence[Measure], joined: Callable[[list[str]], str]) -> tuple[Line, ...]:
     """Return a line with the scores of blind guesses; empty if no such score is known.
 
-    The score of a blind guess may differ between models. Therefore the function `joined` makes one text from a
-    measure's different scores, which are texts.
+    A blind guess is a guess without seeing the test items. Its score on a measure may differ between models; the
+    function `joined` joins the different scores, given as texts, to one text.
     """
     guesses = [joined(scores.blind_guesses(measure)) for measure in measures]
     line = Line(BLIND_GUESS, "", tuple(Score(None, without_number=guess or "-") for guess in guesses))

@@ -1,9 +1,10 @@
 """Two experiments side by side: the settings in which they differ, and their scores with intervals.
 
-The interval of a difference is Welch's 95 % interval. The standard error of a mean is the deviation over runs, divided
-by the square root of the number of pretraining seeds. With one seed, the number of runs replaces the number of seeds. A
-single run has the standard error due to the sampling of the items. With this error, the interval is too wide if both
-models were scored on the same items; the analysis `minimal_pair_tests` compares the models item by item.
+The interval of a difference is Welch's 95 % interval. The standard error of a mean is the standard deviation over runs,
+divided by the square root of the number of pretraining seeds. With one seed, the number of runs replaces the number of
+seeds. For a single run, the standard error is due to the sampling of the test items. With this error, the interval is
+too wide if both models were scored on the same items; the analysis `minimal_pair_tests` compares the models item by
+item.
 
 If a standard error is unknown, there is no interval. If scores are not comparable, no difference is shown.
 """
@@ -33,7 +34,8 @@ _TOLD_ELSEWHERE = {"base", "description", "pretraining", "published", "runs"}
 
 @dataclass(frozen=True)
 class Estimate:
-    """A difference of means with its 95 % interval; `low` and `high` are None if the noise is unknown.
+    """A difference of means with its 95 % interval; `low` and `high` are None if the standard error of either mean is
+    unknown.
 
     `of_models` is True if each of the two compared models has several pretraining seeds.
     """
@@ -45,12 +47,14 @@ class Estimate:
 
     @property
     def leaves_out_zero(self) -> bool:
-        """True if the interval excludes 0."""
+        """True if the 95 % interval of the difference excludes 0."""
         return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
 
     @property
     def is_clear(self) -> bool:
-        """True if the models differ: the interval excludes 0 and includes the variation over pretraining seeds."""
+        """True if the models differ: the 95 % interval of the difference excludes 0, and its computation accounts for
+        the variation over pretraining seeds.
+        """
         return self.of_models and self.leaves_out_zero
 
 
@@ -74,7 +78,7 @@ def difference_of(one: SummaryRow, other: SummaryRow) -> Estimate:
 
 
 def _noise(row: SummaryRow) -> tuple[float, float] | None:
-    """Return (standard error, degrees of freedom) of a row's mean; None if its noise is unknown."""
+    """Return (standard error, degrees of freedom) of a row's mean; None if the standard error is unknown."""
     if row.std is not None and row.n > 1:
         # Fine-tuning runs of one pretraining are not independent samples of a model, so the sample size is the number
         # of seeds. With a single seed, the interval covers only the variation over fine-tuning runs.

@@ -15,7 +15,9 @@ HEAD = r"""% The tables of {experiment}: \input this file, or copy a table.
 
 
 def latex_summary(summary: Summary) -> str:
-    """Return the text of `summary.tex`: tables with models as rows; cells contain mean, deviation and failed runs."""
+    """Return the text of `summary.tex`: tables with models as rows. Cells contain the mean and the standard deviation
+    over runs, and the number of failed runs.
+    """
     return "\n".join([HEAD.format(experiment=summary.experiment), *_tables(summary)])
 
 

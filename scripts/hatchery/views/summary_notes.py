@@ -28,8 +28,8 @@ PUBLISHED_AVERAGES = {
 
 @dataclass(frozen=True)
 class SummaryNotes:
-    """Notes on all numbers of a summary, the summary's sections (one per suite) with their notes, and remarks on
-    published values by the selectors of the summary row.
+    """Notes on all numbers of a summary, and the summary's sections (one per suite) with their notes. `remarks` maps
+    the selectors of a summary row (model, suite, task, metric) to the remark on the row's published value.
 
     In the notes, code is in backquotes. The lists of measures in the sections are empty. `objectives` are the
     prediction tasks of models that were not trained on masked text.

@@ -126,7 +126,7 @@ def suite_title(evaluation: Evaluation, kind: str, suite: str) -> str:
 
 
 def range_of_guesses(rows: Iterable[SummaryRow]) -> str:
-    """Return the range of the scores of blind guesses in rows, such as `50` or `20 to 50`; empty if no such score is
+    """Return the range of the blind-guess scores in `rows`, such as `50` or `20 to 50`; empty if no such score is
     known.
     """
     known = {round(row.blind_guess, 1) for row in rows if row.blind_guess is not None}
@@ -140,8 +140,8 @@ def with_settings(note: str, summary: Summary, suite: str) -> str:
 
 
 def incomplete_texts(summary: Summary) -> list[str]:
-    """Return one text for each average over tasks that a model lacks: it names the tasks for which no run of the model
-    has a score.
+    """Return one text for each average over tasks that is missing for a model. The text names the tasks for which no
+    run of the model has a score.
     """
     return [
         f"{summary.label(model)}, {readable(suite)}: no {readable(average)}, because no run has a score for "

@@ -1,8 +1,8 @@
 """The summary as text: in Markdown (`summary.md`), and as plain text for a terminal, at most 100 characters wide.
 
-On a terminal, measures are rows and models are columns. As on the page, models are rows if there are ROWS_FROM or more
-models. Columns that do not fit side by side are printed below the first columns. The terminal shows only the first
-metric of each task; summary.md contains all metrics.
+On a terminal, models are rows if there are ROWS_FROM or more models; with fewer models, measures are rows and models
+are columns. The same holds on the page. In Markdown, models are always rows. Columns that do not fit side by side are
+printed below the first columns. The terminal shows only the first metric of each task; summary.md contains all metrics.
 """
 
 import textwrap
@@ -52,7 +52,9 @@ def _section_tables(summary: Summary, section: Section) -> Iterator[str]:
 
 
 def _cell(score: Score) -> Content:
-    """Return the cell of a score: the number and, in brackets, the interval of a single run and the number of runs."""
+    """Return the cell of a score: the number and, in brackets, the number of runs. For a single run, the brackets also
+    contain the 95 % interval due to the choice of test items.
+    """
     if score.row is None:
         return score.without_number
     interval = score.row.interval()
@@ -127,9 +129,9 @@ def text_summary(summary: Summary) -> str:
 
 
 def _texts(line: Line, starred: bool) -> list[str]:
-    """Return the cells of a model; a star marks scores for which some runs failed or have no score.
+    """Return the scores of a model as texts. A star follows a score if some of its runs failed or have no number.
 
-    `starred` is True if any cell of the model has a star.
+    `starred` is True if any score of the model has a star; then a space follows the scores without a star.
     """
     texts = ["-" if each is None else each.text("+-") + "*" * bool(each.failures_text) for each in line.values]
     # To align digits, append a space to cells without a star if another cell of the model has a star.

@@ -1,9 +1,9 @@
 """The results of a sweep of tokenizers: a table (`selection.md`), and a figure.
 
-The table has the layout of Table 6 of the reduced-vocabulary study. The figure shows the word-split ratio and the exact
-sub-token matching score (ESMS) against vocabulary size, with one line per tokenizer type (BPE, ...). Dashed lines show
-the values of each type's reference tokenizers. A ring marks each type's selected vocabulary size; a filled star marks
-the final choice.
+The table has the layout of Table 6 of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Word-split
+ratio and choice"). The figure shows the word-split ratio and the exact sub-token matching score (ESMS) against
+vocabulary size, with one line per tokenizer type (BPE, ...). Dashed lines show the values of each type's reference
+tokenizers. A ring marks each type's selected vocabulary size; a filled star marks the final choice.
 """
 
 from collections.abc import Sequence

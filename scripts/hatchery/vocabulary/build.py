@@ -1,7 +1,7 @@
-"""Build a vocabulary (`vocabulary.csv`) from transcripts or from the authors' published list
-(docs/papers/reduced-vocabulary.md, "Words of child-directed speech").
+"""Build a vocabulary (`vocabulary.csv`) from transcripts or from a word list, such as the list that the
+reduced-vocabulary study published (docs/papers/reduced-vocabulary.md, "Words of child-directed speech").
 
-As in the authors' published file, words are in the order of their first occurrence. Words that the settings append
+As in the study's published list, words are in the order of their first occurrence. Words that the settings append
 follow. `rejected.csv` lists each rejected word with its frequency and the reason. Transcripts are read line by line;
 only the list of words is in memory.
 """
@@ -34,9 +34,10 @@ from hatchery.vocabulary.word_lists import (
 @dataclass(frozen=True)
 class BuiltVocabulary:
     """A vocabulary: words with frequencies, rejected words (word, frequency, reason), and the numbers of read rows and
-    of dropped rows.
+    of dropped rows of the source.
 
-    `comparison` is the result of `list_comparison` with the authors' published list; None if this list is not given.
+    `comparison` is the result of `list_comparison` with the list that the reduced-vocabulary study published; None if
+    this list is not given.
     """
 
     words: dict[str, int]
@@ -88,7 +89,10 @@ def from_transcripts(
     dictionary: frozenset[str] | None,
     released: list[tuple[str, int]] | None,
 ) -> BuiltVocabulary:
-    """Return the vocabulary of all accepted utterances in CHILDES tables."""
+    """Return the vocabulary of the accepted utterances in CHILDES tables; hatchery/vocabulary/word_lists.py states
+    which utterances and words are accepted. `released` is the list that the reduced-vocabulary study published, or
+    None.
+    """
     counts: Counter[str] = Counter()
     frequencies: Counter[str] = Counter()
     for file in matching_names(source, settings.files):
@@ -113,7 +117,9 @@ def from_transcripts(
 def from_word_list(
     source: RawSource, settings: VocabularySettings, released: list[tuple[str, int]] | None
 ) -> BuiltVocabulary:
-    """Return the vocabulary of all accepted words in a word list."""
+    """Return the vocabulary of the words in a word list that `list_rejection` accepts. `released` is the list that the
+    reduced-vocabulary study published, or None.
+    """
     files = matching_names(source, settings.files)
     rows = _rows(source, files, settings.encoding, settings.word_column, settings.frequency_column)
     words, rejected = _usable(rows, settings.reading)

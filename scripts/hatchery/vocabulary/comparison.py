@@ -1,9 +1,9 @@
 """Definition of the selection of text: the division of a text into words, and the rule that accepts a text
-(docs/papers/reduced-vocabulary.md, "Comparison of words", column of the corpora, and "Selection of text").
+(docs/papers/reduced-vocabulary.md, "Comparison of words" and "Selection of text").
 
-There are two versions, `as_published` (the authors' code) and `corrected`. Both lower-case the text, reject a text that
-contains `http` (a hyperlink), and count numerals as words without looking them up in the vocabulary. They differ as
-follows:
+There are two versions, `as_published` (the code of the reduced-vocabulary study) and `corrected`. Both lower-case the
+text, reject a text that contains `http` (a hyperlink), and count numerals as words without looking them up in the
+vocabulary. They differ as follows:
 
 - Separators of words. `as_published`: all characters except letters, digits and underscores. `corrected`: all
   characters except letters, digits, and apostrophes within words; ’ and ʼ are also apostrophes. Hyphens are separators
@@ -29,9 +29,9 @@ first of these reasons is recorded. If `lower_case` is false, the original docum
 with the vocabulary uses lower case.
 
 The functions `plain_sentences` and `plain_spans` define the results and are the baseline of the benchmark. The fast
-filters return equal results. They rely on two properties. First, all words of a text are known if and only if all words
-of each of its `pieces` are known. Second, a piece of two or more ASCII letters is one word. Therefore they split a text
-once, compare sets, and check each distinct piece once.
+filters return equal results. They divide a text at separators into pieces, and check sets of pieces instead of words.
+This is correct for two reasons. First, all words of a text are known if and only if all words of each piece are known.
+Second, a piece of two or more ASCII letters is one word.
 """
 
 import re
@@ -46,8 +46,8 @@ HYPERLINK = "http"
 
 
 class Comparison(Protocol):
-    """Interface of a version of the comparison (`as_published` or `corrected`): the division of a text into words, and
-    the lookup of a word in the vocabulary.
+    """Interface of the two ways (`as_published` and `corrected`) of comparing a text with a vocabulary: the division of
+    the text into words, and the lookup of a word in the vocabulary.
     """
 
     separators: str
@@ -60,7 +60,9 @@ class Comparison(Protocol):
         ...
 
     def pieces(self, text: str) -> list[str]:
-        """Return the pieces of a lower-cased text, which are divided by separators. No word extends over two pieces."""
+        """Divide a lower-cased text at separators (such as spaces), and return the pieces. No word extends over two
+        pieces.
+        """
         ...
 
     def in_vocabulary(self, vocabulary: Set[str], word: str) -> bool:
@@ -73,8 +75,8 @@ def _ascii_but(kept: str) -> str:
 
 
 class AsPublished:
-    """The version `as_published`: numerals are removed; each sequence of two or more remaining word characters is a
-    word.
+    """The comparison of a text with a vocabulary as in the code of the reduced-vocabulary study: numerals are removed;
+    each sequence of two or more remaining word characters is a word.
     """
 
     separators = _ascii_but("A-Za-z0-9_")
@@ -83,8 +85,8 @@ class AsPublished:
     _pieces = re.compile(r"\w+")
 
     def words(self, text: str) -> tuple[list[str], int]:
-        """See `Comparison.words`. Numerals are removed. The authors instead replace a numeral by `number`, a word of
-        their vocabulary.
+        """See `Comparison.words`. Numerals are removed. The code of the reduced-vocabulary study instead replaces a
+        numeral by `number`, a word of the study's vocabulary.
         """
         text, numerals = self._numerals.subn(" ", text)
         return self._words.findall(text), numerals
@@ -99,7 +101,7 @@ class AsPublished:
 
 
 class Corrected:
-    """The version `corrected`: a numeral is one word, and a contraction is one word."""
+    """The corrected comparison of a text with a vocabulary: a numeral is one word, and a contraction is one word."""
 
     separators = _ascii_but("A-Za-z0-9'")
     _apostrophes = re.compile("[’ʼ]")
@@ -197,7 +199,9 @@ class KnownWords:
 
 
 def _is_plain(piece: str) -> bool:
-    """Return True if a piece consists of two or more ASCII letters. Such a piece is one word in both versions."""
+    """Return True if a piece of text consists of two or more ASCII letters. Such a piece is one word in both versions
+    of the comparison (`as_published` and `corrected`).
+    """
     return len(piece) > 1 and piece.isascii() and piece.isalpha()
 
 
@@ -255,8 +259,8 @@ def counted_words(text: str, comparison: Comparison) -> int:
 
 
 def windows(text: str, window_words: int, stride_words: int) -> Iterator[str]:
-    """Yield the windows of a text: `window_words` words from every `stride_words`-th word on. The last windows may be
-    shorter. Each single space separates two words.
+    """Yield the windows of a text. A window of `window_words` words begins every `stride_words` words; the last windows
+    may be shorter. Words are separated by exactly one space, so two consecutive spaces enclose an empty word.
     """
     words = text.split(" ")
     for start in range(0, len(words), stride_words):

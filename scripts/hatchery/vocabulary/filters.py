@@ -8,15 +8,15 @@ Known words of earlier windows are not checked again. Only checked words are spl
 Unconstrained windows (docs/papers/reduced-vocabulary.md, "Unconstrained windows") are drawn without replacement from
 all windows of a text, with a seed. If a text has fewer windows than must be drawn, all its windows are used. A text is
 a document (C4, Wikipedia), several documents joined by spaces (BookCorpus, whose documents are sentences), or a whole
-corpus (CBT, Simple Wikipedia). The authors use the global random generators of NumPy and Python. Here, each text's
-generator has a seed derived from the text's name. The drawn windows thus depend neither on the order of processing nor
-on the number of processes.
+corpus (CBT, Simple Wikipedia). The code of the reduced-vocabulary study uses the global random generators of NumPy and
+Python. Here, each text's generator has a seed derived from the text's name. The drawn windows thus depend neither on
+the order of processing nor on the number of processes.
 
 A whole corpus is never in memory. Each window gets a random number, and the windows with the smallest numbers are kept,
 first in each group of files, then over all files. No window extends over two files.
 
-The published function inserts spaces between all characters of a Wikipedia article. The authors' final data do not seem
-to contain this error, and neither version reproduces it.
+The study's function for Wikipedia inserts spaces between all characters of an article. The study's final data do not
+seem to contain this error, and neither `as_published` nor `corrected` reproduces the error.
 """
 
 import hashlib
@@ -162,7 +162,7 @@ class SpanFilter:
         """Check the words `low` to `end` - 1 in groups of consecutive words, from the last group to the first. Stop at
         a group with an unknown word, and return the index of the group's first word. Return -1 if all words are known.
 
-        A group has at most _WORDS_PER_LOOK words and does not extend over the start of a window.
+        A group has at most _WORDS_PER_LOOK words, which are between the starts of two consecutive windows (spans).
         """
         stride, blank, contains_all = self._stride, words.blank, self._known.contains_all
         ascii_only = document.isascii()
@@ -194,7 +194,7 @@ class SpanFilter:
         return text.lower() if self._rule.lower_case else text
 
     def _linked(self, folded: str, words: Words) -> frozenset[int]:
-        """Return the indices of those windows of a document that contain a hyperlink. `folded` is the result of
+        """Return the indices of those windows (spans) of a document that contain a hyperlink. `folded` is the result of
         `KnownWords.folded` for the document.
         """
         linked: set[int] = set()
@@ -219,10 +219,10 @@ class Window(NamedTuple):
 
 
 class Marked(NamedTuple):
-    """A window of a corpus that is treated as one text.
+    """A window of consecutive words, for the case that the whole corpus is one text.
 
     `mark` is the random number that determines whether the window is selected. `place` is the position of the window:
-    (index of the file, index of the first word in the file).
+    (index of the file, index of the window's first word among the words of the file).
     """
 
     mark: bytes

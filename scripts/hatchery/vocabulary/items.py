@@ -52,10 +52,11 @@ class PartWriter:
     ) -> None:
         """Add a text to the file.
 
-        `document` is the name of the text's document, `unit` is the index of the document's unit (a group of
-        documents), and `n_counted` is the number of counted words. `within` is True if all words of the text are in the
-        vocabulary. `mark` is a digest of the text, a random number, or None. Lone surrogates become U+FFFD, because
-        Parquet cannot contain them.
+        `document` is the name of the text's document, and `unit` is the index of the document's unit (a group of
+        documents). `n_counted` is the number of words that `counted_words` counts. `within` is True if the text
+        contains no hyperlink, and all of its words are in the vocabulary of the selection. `mark` determines later
+        which texts are kept: it is a digest of the text (to remove duplicates), a random number (to draw texts), or
+        None. Lone surrogates become U+FFFD, because Parquet cannot contain them.
         """
         if not text.isascii():
             text = without_surrogates(text)

@@ -1,13 +1,13 @@
-"""Select sentences, spans or windows from raw texts (docs/papers/reduced-vocabulary.md, "Selection of text").
+"""Select sentences, spans or windows from texts (docs/papers/reduced-vocabulary.md, "Selection of text").
 
 Files are processed in parallel, and their results are joined in the order of the files. Finished parts are kept if the
 job is killed. The memory is constant, with two exceptions. If only the first of equal texts in the whole corpus is
 kept, 16 bytes per accepted text are in memory. If the windows are drawn from the whole corpus as one text, the drawn
 windows are in memory.
 
-The authors' code stores the texts of a unit (a group of documents) in a set, which shuffles them. In Hatchery, the
-stage that later groups texts into sequences shuffles the texts of a unit if its option `reading` is `as_published`. For
-this purpose, the index of each text's unit is stored here.
+The code of the reduced-vocabulary study stores the texts of a unit (a group of documents) in a set, which shuffles
+them. In Hatchery, the stage that later groups texts into sequences shuffles the texts of a unit if its option `reading`
+is `as_published`. For this purpose, the index of each text's unit is stored here.
 """
 
 import shutil
@@ -135,8 +135,8 @@ def _texts_to_keep(settings: SelectionSettings, parts: list[Part]) -> npt.NDArra
 
 
 def _items(table: pa.Table, source: str | None, first_unit: int) -> pa.Table:
-    """Return the texts of a part with the columns of `SCHEMA`. In a part, the first unit (group of documents) has the
-    index 0; `first_unit`, the number of units in earlier parts, is added to all indices.
+    """Return the texts of a part (the output of one process) with the columns of `SCHEMA`. In a part, the first unit
+    (group of documents) has the index 0; `first_unit`, the number of units in earlier parts, is added to all indices.
 
     If `source` is None, the source of a text is the beginning of the name of its document.
     """

@@ -103,7 +103,7 @@ def source_of(document: str) -> str:
 
 @dataclass(frozen=True)
 class Task:
-    """Settings of a selection, and the files of a source from which one process selects texts.
+    """The task of one process: to select texts from `files`, which are consecutive files of a source.
 
     `first_file` is the index of the first of these files in the source.
     """
@@ -144,7 +144,8 @@ def _filter(settings: SelectionSettings, vocabulary: Path, model: Path | None) -
 
 def select_part(task: Task, path: Path) -> Facts:
     """Select texts from the task's files, and write them to `path`. Return the counts of documents and texts, the
-    number of units (groups of documents), and samples of accepted and rejected texts.
+    number of units (groups of `documents_per_unit` documents or, for windows, of `documents_per_text` documents), and
+    samples of accepted and rejected texts.
     """
     record = _Record()
     with PartWriter(path) as part:
@@ -279,8 +280,8 @@ def _seed(task: Task, file: str) -> str:
 
 
 class _WindowWriter:
-    """Writes drawn windows, counts their words, and takes samples. If the settings request it, windows are
-    lower-cased.
+    """Writes randomly drawn windows (consecutive words of a text) with the number of their counted words, and keeps
+    some windows as samples of the result. The windows are lower-cased if the settings request lower case.
     """
 
     def __init__(self, task: Task, part: PartWriter, record: _Record) -> None:

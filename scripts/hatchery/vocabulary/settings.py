@@ -16,14 +16,14 @@ class VocabularySettings(Settings):
     kind: Literal["transcripts", "word_list"]
     """Content of the source: CHILDES tables with one utterance per row, or a list of words with frequencies."""
     reading: ReadingName = "corrected"
-    """Version of the processing of words. `as_published` reproduces the authors' errors (compounds are joined, TRUE and
-    FALSE are in capital letters, the word nan is lost); `corrected` fixes these errors.
+    """Version of the processing of words. `as_published` reproduces the errors of the reduced-vocabulary study
+    (compounds are joined, TRUE and FALSE are in capital letters, the word nan is lost); `corrected` fixes these errors.
     hatchery/vocabulary/word_lists.py lists the errors.
     """
     files: Annotated[tuple[str, ...], MinLen(1)] = ("*.csv",)
     """Shell patterns of the files to read from the source."""
     encoding: str = "utf-8"
-    """Character encoding of the source, the dictionary and the published list."""
+    """Character encoding of the source, the dictionary, and the list that the reduced-vocabulary study published."""
     appended_words: tuple[str, ...] = ()
     """Words that are added at the end of the vocabulary without a check against the dictionary; only for transcripts.
     """
@@ -42,8 +42,8 @@ class VocabularySettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionKeys(Settings):
-    """Settings of a selection of text: unit of the selected texts (sentences, spans or windows), and rule of the
-    selection.
+    """Settings of a selection of text: unit of the selected texts (sentences, spans or windows), and the rule by which
+    texts are accepted.
     """
 
     options: RawTextOptions | None = None
@@ -90,7 +90,9 @@ class SelectionKeys(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionSettings(SelectionKeys):
-    """Settings of a selection of text: name, sentence model, unit of the selected texts, and rule."""
+    """Settings of a selection of text: its name, the model that splits sentences, the unit of the selected texts
+    (sentences, spans or windows), and the rule by which texts are accepted.
+    """
 
     name: str
     """Name of the selection."""

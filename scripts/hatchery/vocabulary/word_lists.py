@@ -1,15 +1,15 @@
-"""Word lists: words of child-directed speech, the authors' published list, dictionaries, and vocabulary files of this
-project.
+"""Word lists: words of child-directed speech, the list that the reduced-vocabulary study published, dictionaries, and
+vocabulary files of this project.
 
 Transcripts (docs/papers/reduced-vocabulary.md, "Words of child-directed speech" and "Cleaning of words") are CHILDES
 tables with one utterance per row. The text is the raw `gloss` column. An utterance is dropped if it is addressed to a
 child older than six years (2,190 days; rows without age are kept), if it has no tokens or no text, if a child says it,
 or if it is not from the North American collection.
 
-Cleaning of words in the version `as_published`: the authors' regular expression contains an unescaped hyphen. It
+Cleaning of words in the version `as_published`: the study's regular expression contains an unescaped hyphen. It
 therefore deletes all ASCII characters from the apostrophe to the backtick (digits, `+ , - . / : ; = ? @ _` and more),
 and also `! " # $`. The characters `%`, `&`, braces and all non-ASCII characters remain, and compounds are joined
-(`bye_bye` becomes `byebye`). Words of two letters that begin with s (`su`, `sk`) are accepted, because the authors'
+(`bye_bye` becomes `byebye`). Words of two letters that begin with s (`su`, `sk`) are accepted, because the study's
 published list contains all such words of the transcripts. For ten of these words the reason is unknown: neither the
 dictionary nor the suffixes explain them.
 
@@ -18,7 +18,7 @@ are compared with the list. Digits and all other ASCII symbols are deleted. Apos
 are compared with words without apostrophes. Words with characters other than a to z, and codes for unintelligible
 speech, are rejected.
 
-The authors' published file was saved by a spreadsheet program, and their code reads it with the defaults of pandas
+The study's published list was saved by a spreadsheet program, and the study's code reads it with the defaults of pandas
 (docs/papers/reduced-vocabulary.md, "The released list"). The version `as_published` uses the words that this code
 reads. `TRUE` and `FALSE` are in capitals, so they match no lower-cased text. `nan` (and, as we infer, `null`) is
 absent, because pandas reads it as a missing value. Words with U+FFFD are unchanged. The version `corrected` restores
@@ -181,15 +181,18 @@ def as_spreadsheet(word: str) -> str:
 
 
 def list_rejection(word: str, reading: ReadingName) -> str | None:
-    """Return the reason why a word of the authors' published list is rejected, or None if it is accepted."""
+    """Return the reason why a word cannot be in the vocabulary, or None if the word is accepted. In the version
+    `as_published`, the reason is that pandas reads the word as a missing value; in the version `corrected`, the reason
+    is that the word contains U+FFFD.
+    """
     if reading == "as_published":
         return "missing_value_for_pandas" if word in LOST_BY_PANDAS else None
     return "replacement_character" if _REPLACEMENT in word else None
 
 
 def restored(word: str, reading: ReadingName) -> str:
-    """Return the original form of a word of the authors' published list. In the version `corrected`, TRUE and FALSE are
-    lower-cased.
+    """Return the original form of a word of a vocabulary. In the version `corrected`, TRUE and FALSE, two words that a
+    spreadsheet has changed, are lower-cased. In the version `as_published`, all words are unchanged.
     """
     return word.lower() if reading == "corrected" and word in _SPREADSHEET.values() else word
 
@@ -212,8 +215,8 @@ def dictionary_words(source: RawSource, encoding: str) -> frozenset[str]:
 
 
 def list_comparison(ours: Mapping[str, int], released: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Return counts that compare the list that Hatchery has built (`ours`) with the authors' published list
-    (`released`).
+    """Return counts that compare the word list that Hatchery has built (`ours`) with the list that the
+    reduced-vocabulary study published (`released`).
 
     Words and tokens of each list are counted. Words are also counted by list: `found` are in both lists, `missing` only
     in the published list, and `extra` only in `ours`. Three counts divide the words in both lists: their frequency in

@@ -55,7 +55,7 @@ def cost_markdown(settings: CostSettings, costs: Sequence[RunCost], shards: Shar
 
 
 def cost_html(settings: CostSettings, costs: Sequence[RunCost]) -> str:
-    """Return the cost as an HTML page, with the content that `cost_markdown` returns without `shards`."""
+    """Return the cost as an HTML page. The content is that of `cost_markdown` without the size of token shards."""
     costs = _labelled(settings, costs)
     sections = [Section(title, tables=[shown]) for title, shown in _tables(settings, costs, None).items()]
     notes = Section("Notes", _notes(settings, costs, None))

@@ -1,8 +1,8 @@
 """Snakemake's log on the terminal: one line per job, and at the end the reasons why jobs failed.
 
-Snakemake's original messages, about ten lines per job, are still written to `.snakemake/log/`. The options `--verbose`
-and `--printshellcmds` show these messages on the terminal; `--quiet` hides some of these messages. Warnings and errors
-are always shown.
+Snakemake's original messages, about ten lines per job, are still written to `.snakemake/log/`. With the options
+`--verbose`, `--printshellcmds`, `--debug-dag` or `--quiet`, the terminal shows these messages instead of the lines per
+job; `--quiet` hides some or all of these messages. Without `--quiet`, warnings and errors are always shown.
 """
 
 import logging
@@ -92,7 +92,7 @@ class JobLines(logging.Handler):
         return [*lines.values(), *([GO_ON] if INTERRUPTED.is_set() else [])]
 
     def line_of(self, record: logging.LogRecord) -> str:
-        """Return the line of text for a log record, and update the state of jobs; empty if the record is not shown."""
+        """Return the line of text for a log record (empty if the record is not shown), and update the state of jobs."""
         fields, text = record.__dict__, str(record.msg or "")
         match fields.get("event"):
             case LogEvent.RUN_INFO:

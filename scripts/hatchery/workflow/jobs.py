@@ -117,8 +117,8 @@ class Jobs:
         return self._calls[key]
 
     def known(self, wildcards: Mapping[str, str]) -> dict[str, Any]:
-        """Return the objects, by argument name, that functions in a stage's record can have as arguments for a job with
-        these wildcards. For example, `of` builds the paths of the job's inputs and outputs.
+        """Return a mapping from argument names to values, for a job with these wildcards. The functions in a stage's
+        record (`Stage`) can have these arguments. For example, `of` builds the paths of the job's inputs and outputs.
         """
         of = Outputs(self.project, **wildcards)
         return {"of": of, "jobs": self, "results": self.results, "project": self.project}
@@ -211,7 +211,7 @@ class Jobs:
         suite, task or batch. A batch is a job for several suites or tasks.
 
         The folder name of an evaluation begins with the suite, task or batch, and the folder name of a model with the
-        corpus. Both folder names end with the digest.
+        corpus. Both folder names end with the digest of the job's specification (settings and inputs).
         """
         stage, shared = SHARED[kind]
         call = self.call(stage.name, experiment=experiment, **names)
@@ -276,8 +276,8 @@ class Jobs:
             )
 
     def results_at(self, model: str, address: str = "") -> list[SharedResult]:
-        """Return the results in one folder that this Snakemake call has requested, in the order of the requests.
-        Several experiments may share the folder.
+        """Return the results that this Snakemake call has requested and that are stored in one folder, in the order of
+        the requests. Several experiments may share the folder.
 
         `model` is the name of the model's folder, and `address` is the name of an evaluation's folder. Without
         `address`, the result is the model.
@@ -297,8 +297,8 @@ class Jobs:
     def names_of_wildcards(self, wildcards: Mapping[str, str]) -> list[str]:
         """Return readable names for the wildcards of a job.
 
-        The names of experiment, model and so on replace a wildcard that is an address; other wildcards are already
-        readable names.
+        If a wildcard is an address (the name of a result's folder, which contains a digest), the names of experiment,
+        run, and suite, task or batch replace the wildcards. Otherwise, the wildcards are already readable names.
         """
         named = self.names(wildcards.get("model", ""), wildcards.get("address", ""))
         return list((named or wildcards).values())

@@ -137,8 +137,8 @@ def frozen_configuration(folder: str | Path, is_main_process: bool, may_write: b
 def _files(folder: str | Path) -> dict[Path, bytes]:
     """Return the contents of the files of a configuration by path.
 
-    If files that `folder` lacks are read from the configuration that Hatchery is shipped with, the files of this
-    shipped configuration are included.
+    Hatchery reads files that are missing in `folder` from its shipped configuration, if there is one. Then the files of
+    the shipped configuration are included.
     """
     found = _files_in(Path(folder))
     shipped = shipped_for(Path(folder))
@@ -223,11 +223,12 @@ def is_module(workflow: Any) -> bool:
 
 @with_plain_errors
 def begin_in_module(rules: Rules, workflow: Any) -> None:
-    """Write the specifications of jobs, and links, if Hatchery is a module of another workflow. Otherwise `onstart`
-    writes them, but Snakemake does not call a module's `onstart`.
+    """Write the specifications of jobs, and the links to results, while jobs are planned. This function is called only
+    if Hatchery is a module of another workflow, because Snakemake does not call a module's `onstart`. If Hatchery is
+    not a module, `onstart` writes the specifications and links.
 
-    Specifications and links are then written while jobs are planned. Raises ConfigError if the module has a `prefix`.
-    Snakemake would add the prefix to its own paths, but not to the paths in the specifications.
+    Raises ConfigError if the module has a `prefix`. Snakemake would add the prefix to its own paths, but not to the
+    paths in the specifications.
     """
     if workflow.modifier.modify_path("results/demo", "output") != "results/demo":
         raise ConfigError("module: got `prefix` or `replace_prefix`, expected neither; use --directory instead")

@@ -53,7 +53,8 @@ class Outputs:
 
     `of("summarise", "parquet")` returns the path of the stage's output `parquet`, and `of("encode_corpus")` returns the
     path of the stage's first output. Wildcards have the values of the job, unless keyword arguments replace these
-    values. If experiments can share the result, the readable path is returned.
+    values. If experiments can share the result, the path of a link with readable names (`ReadablePath`) is returned
+    instead of the path with a digest.
     """
 
     def __init__(self, project: Project, **wildcards: str) -> None:
@@ -90,8 +91,8 @@ class Outputs:
     def part(self, corpus: str, made_from: str) -> Any:
         """Return the value of the key `made_from` in a corpus's configuration file.
 
-        The key is `sources`, `sample` or `sequences`, and a file contains only one of these keys. Raises ConfigError if
-        the file contains another of these keys than `made_from`.
+        `made_from` is `sources`, `sample` or `sequences`; each file contains only one of these three keys. Raises
+        ConfigError if the file contains a different one of the keys.
         """
         block = self.project.corpus(corpus)
         if block.made_from != made_from:

@@ -19,8 +19,8 @@ PROFILE = "slurm"
 
 
 def retries_of(arguments: Iterable[str] = ("--profile", PROFILE)) -> int:
-    """Return the number of retries of a failed job that a command line of Snakemake, or its profile, requests; 0 if
-    Snakemake cannot parse the command line.
+    """Return how many retries of a failed job are requested by a command line of Snakemake, or by the profile in this
+    command line; 0 if Snakemake cannot parse the command line.
     """
     # Import this function only here, because the import also loads NumPy.
     from snakemake.cli import parse_args

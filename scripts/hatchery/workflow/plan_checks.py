@@ -99,7 +99,9 @@ of the patterns.
 
 
 def _no_model(project: Project, data: str) -> str | None:
-    """Return the reason why the path of a raw input cannot be the folder of a `transformers` model; otherwise None."""
+    """If the path of the raw input `data` cannot be the folder of a `transformers` model, return the reason, otherwise
+    None. For a missing path or an empty folder, return None.
+    """
     root = usable_path(project, data)
     if root is None or not listing_of(root, most=1):
         return None  # Missing paths are reported with the missing raw data.

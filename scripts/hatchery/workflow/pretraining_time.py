@@ -57,7 +57,7 @@ class PretrainingTimes:
             return None
 
     def seconds(self, run: str) -> float:
-        """Return the estimated seconds of a complete pretraining, without a margin.
+        """Return the estimated seconds of a complete pretraining, without the reserve of time that `minutes` adds.
 
         Raises ConfigError if the device does not support the precision of the run.
         """

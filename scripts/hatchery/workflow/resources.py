@@ -151,8 +151,8 @@ class Resources:
         self._times: dict[str, PretrainingTimes] = {}
 
     def threads(self, kind: Threads | None) -> int:
-        """Return the number of processor threads of a stage's job. `kind` is the kind of threads that the stage's
-        record states, such as `tokenization`; None means one thread.
+        """Return the number of processor threads of a stage's job. `kind` is the field `threads` of the stage's record
+        (`Stage`), such as `evaluation` for the number in `compute.evaluation_threads`; None means one thread.
         """
         if kind is None:
             return 1
@@ -177,10 +177,10 @@ class Resources:
         return None if self._config.compute.device == "cpu" else self._gpus_here * self._cluster.jobs_per_gpu or None
 
     def gpu_claim(self, resources: Any, shared: bool = False) -> str:
-        """Return the first part of a command, which reserves the job's GPUs on this machine; empty if the job uses the
-        CPU.
+        """Return the first part of a job's command line: the call of the program that reserves the job's GPUs on this
+        machine. Empty if the job uses the CPU.
 
-        If `shared` is true and GPUs have several slots, the command reserves slots instead of whole GPUs. The text does
+        If `shared` is true and GPUs have several slots, the program reserves slots instead of whole GPUs. The text does
         not depend on which GPUs are free, so that Snakemake does not find a changed command.
         """
         slots, each = resources.get(SLOTS), self._cluster.jobs_per_gpu

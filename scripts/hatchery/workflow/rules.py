@@ -127,8 +127,8 @@ class Rules:
         return with_plain_errors(manifest)
 
     def kept(self, wildcards: Any) -> str:
-        """Return the manifest that the link at a readable path must have as its target. The manifest's path is a
-        parameter of the rule.
+        """Return the path of the manifest to which the link at `results/<experiment>/<kind>/<place>` must point. The
+        path is a parameter of the rule `show_result`.
         """
         return self.jobs.storage_path(readable_path(wildcards.experiment, wildcards.kind, wildcards.place))
 
@@ -149,8 +149,8 @@ class Rules:
             return False
 
     def _known(self, wildcards: Any) -> dict[str, Any]:
-        """Return the objects, by argument name, that functions in a stage's record can have as arguments for a job with
-        these wildcards. The wildcards are included.
+        """Return a mapping from argument names to values, for a job with these wildcards. The functions in a stage's
+        record (`Stage`) can have these arguments. The wildcards are included.
         """
         return {**self.jobs.known(dict(wildcards.items())), "raw_files": self.raw_files, **wildcards}
 
@@ -192,8 +192,8 @@ class Rules:
         return value
 
     def _given(self, record: Stage) -> Callable[..., str]:
-        """Return a function that returns, as JSON, the arguments of a job on which no result depends: paths of outputs
-        and model, and runtime settings.
+        """Return a function that returns, as JSON, those arguments of a job that change no result: paths of outputs and
+        model, numbers of threads, and runtime settings.
         """
         function = function_of(record.name)
         places = [name for name, each in arguments_of(function).items() if each.is_place]
@@ -232,7 +232,8 @@ class Rules:
         return [f"results/{experiment}/index.html" for experiment in self.project.config.experiments]
 
     def start(self, is_forced: bool) -> None:
-        """Write the specifications and links of jobs before the first job of a run starts; not called in a dry run.
+        """Write the specifications of jobs, and the readable links to results, before the first job of a Snakemake call
+        starts; not called in a dry run.
 
         An environment variable tells the jobs whether the user forces them to run.
         """

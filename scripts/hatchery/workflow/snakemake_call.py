@@ -61,9 +61,9 @@ def _start_jobs_at_once(workflow: Any) -> None:
     """Disable Snakemake's limit of 100 started jobs per second. The limit is not changed if the user has set another
     limit, or if jobs are submitted to a cluster.
 
-    With the limit, Snakemake repeats the choice of the next jobs one second after each choice, as long as a job waits.
-    Each finished job causes a further choice. So the number of choices per second, each in a new thread, grows with
-    every finished job.
+    With the limit, each choice of the next jobs causes another choice one second later, in a new thread, as long as a
+    job waits. Each finished job also causes a choice, and thus starts a further series of choices, one per second. So
+    the number of choices per second grows with every finished job.
     """
     limit = workflow.scheduling_settings.max_jobs_per_timespan
     if workflow.local_exec and limit is not None and (limit.max_jobs, limit.timespan) == (100, 1):

@@ -49,8 +49,7 @@ def is_own_environment(settings: Any) -> bool:
 def put_own_environment_first(settings: Any) -> None:
     """Put the folder of this Python interpreter first on PATH, if jobs use neither conda nor containers.
 
-    PATH is unchanged if jobs cannot run with this interpreter, because Snakemake may be installed in a separate
-    environment.
+    Snakemake may be installed in an environment without PyTorch, in which jobs cannot run. Then PATH is unchanged.
     """
     if not is_own_environment(settings):
         return

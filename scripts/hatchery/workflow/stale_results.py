@@ -1,5 +1,5 @@
-"""Finds results that Snakemake considers up to date, by modification times, although the inputs of the results have
-changed.
+"""Finds results whose modification times make Snakemake consider them up to date, although the inputs of the results
+have changed.
 
 Modification times are wrong if a clock was set back. Therefore, at the end of a Snakemake call, the inputs of all
 finished results are compared with the checksums in the results' manifests. If inputs of a result have changed or are

@@ -24,9 +24,9 @@ def hyperparameters(
     """Return the hyperparameters that the layout of a paper's tables names: for each run, the numbers by dotted path
     (such as `model.hidden_size`). Empty if the layout names no hyperparameters.
 
-    Our name of a task is `prefix` followed by the paper's name. Keys that a run lacks, and values that are not a single
-    number, are omitted. Raises ConfigError for a path that does not begin with model, tokenizer, pretraining or
-    finetuning.
+    Our name of a task is `prefix` followed by the name that the paper gives to the task. Keys that a run lacks, and
+    values that are not a single number, are omitted. Raises ConfigError for a path that does not begin with model,
+    tokenizer, pretraining or finetuning.
     """
     tables = (table for table in read_layout(layout).tables.values() if isinstance(table, ScoreLayout))
     columns = [column for table in tables for column in table.resolved_columns() if column.suite == SETTINGS]

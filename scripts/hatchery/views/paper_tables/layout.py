@@ -1,7 +1,8 @@
 """The layouts of a paper's tables, read from `config/paper_tables/<paper>.yaml`.
 
 A layout states the table's number, its caption, its rows in blocks with headings, its columns as (suite, task, metric),
-and its number of digits. There are five kinds of tables: scores, order, layers, sizes, tasks.
+and its number of digits. There are five kinds of tables: scores (of models), order (almost stochastic order of models),
+layers (contributions of layers), sizes (of corpora), and tasks (sizes of tasks).
 """
 
 from collections.abc import Iterator
@@ -115,7 +116,7 @@ class ScoreLayout(Settings):
     """Note below the table."""
 
     def resolved_columns(self) -> tuple[ColumnLayout, ...]:
-        """Return the columns. The table's value replaces each key that a column omits."""
+        """Return the columns. If a column omits a key, the table's value of this key is used."""
         return tuple(self._resolved(column) for column in self.columns)
 
     def _resolved(self, column: ColumnLayout) -> ColumnLayout:
@@ -133,7 +134,7 @@ class ScoreLayout(Settings):
 
 @dataclass(frozen=True)
 class OrderLayout(Settings):
-    """Table that compares each pair of models (rows of the paper) by almost stochastic order."""
+    """Table that compares each pair of models by almost stochastic order; each model is a row of the paper's tables."""
 
     kind: Literal["order"]
     """Kind of the table: `order` is a table of the almost stochastic order of models."""

@@ -92,8 +92,8 @@ def order_table(
 
 
 def _firsts(places: Sequence[tuple[Entry, str]]) -> list[str]:
-    """Return the name of the published row for each column of the matrix, but an empty text for a column whose
-    published row an earlier column has.
+    """Return the name of the published row for each column of the table. If an earlier column has the same published
+    row, return an empty text for the later column.
     """
     seen: set[str] = set()
     rows = []
@@ -178,8 +178,9 @@ def tasks_of_average(suite: str, average: str) -> tuple[str, ...]:
 def lists_of_models(
     runs: pl.DataFrame, settings: PaperTablesSettings, tasks: Sequence[str]
 ) -> tuple[dict[str, list[float]], dict[str, str]]:
-    """Return two mappings: from models that can be compared to the scores of their runs (means over `tasks`), and from
-    models that cannot be compared to the reasons.
+    """Return two mappings with models as keys. The values of the first mapping are the scores of the model's runs
+    (means over `tasks`). The second mapping contains the models that cannot be compared, and its values are the
+    reasons.
 
     Models without any run on the tasks are in neither mapping.
     """

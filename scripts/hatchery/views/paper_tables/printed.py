@@ -60,12 +60,12 @@ def check_rows(settings: PaperTablesSettings, numbers: Iterable[PublishedNumber]
 def entry_blocks(
     blocks: Sequence[BlockLayout], settings: PaperTablesSettings, present: Iterable[str]
 ) -> list[EntryBlock]:
-    """Return the rows of a table, each with those of our models that replicate the row. `present` are the models with a
-    score.
+    """Return the rows of a table in blocks. Each row contains those of our models that replicate the row. `present` are
+    the models with a score.
 
-    Our models are only in blocks without a track, and in blocks with the track of the experiment. The last of these
-    blocks ends with our models that replicate no published row, under their labels. Models that replicate a row of
-    another table are omitted.
+    The rows of a block may belong to one track of BabyLM, such as `strict`. Our models are only in blocks without a
+    track, and in blocks with the track of the experiment. The last of these blocks ends with our models that replicate
+    no published row, under their labels. Models that replicate a row of another table are omitted.
     """
     choice = settings.published
     present = set(present)
@@ -107,8 +107,8 @@ class PrintedTable:
     def value(
         self, place: CellKey, digits: Digits, reference: bool = False, lower_is_better: bool = False
     ) -> Score | None:
-        """Return the printed number of the cell `place` (track, row, suite, task, metric). None if the paper's table
-        does not print this number.
+        """Return the printed number of the cell `place` (track, row, suite, task, metric). None if the table of the
+        replicated paper does not print this number.
 
         Raises ConfigError if `digits` would show fewer digits than are printed.
         """
@@ -236,7 +236,8 @@ def common_notes(
 def remarks(lines: Iterable[Line], headings: Sequence[str], comparable: bool) -> list[str]:
     """Return each different remark on printed numbers, with the rows and columns of these numbers.
 
-    If `comparable` is True, only remarks on comparable numbers are returned, else only remarks on incomparable numbers.
+    If `comparable` is True, only remarks on printed numbers that are comparable with our numbers are returned, else
+    only remarks on the other printed numbers.
     """
     places: dict[str, list[str]] = {}
     for line in lines:

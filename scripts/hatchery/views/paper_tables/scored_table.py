@@ -46,12 +46,13 @@ Scores = Mapping[str, Mapping[Measure, Aggregate]]
 
 
 def scores_of_models(path: Path, settings: PaperTablesSettings) -> dict[str, dict[Measure, Aggregate]]:
-    """Return the scores and hyperparameters of all models of `settings`; a model without scores and hyperparameters has
-    an empty mapping.
+    """Return, for each model of `settings`, a mapping from (suite, task, metric) to the score. Hyperparameters of the
+    model are further entries of this mapping. A model without scores and hyperparameters has an empty mapping.
 
     Raises ManifestError for an altered file or a file that is not a summary. Raises EvaluationError, which names the
     file, for a summary of another experiment, and for a model that the settings do not list. Also raises
-    EvaluationError if the names of two rows become equal when our names are replaced by the paper's names.
+    EvaluationError if the names of two rows become equal when our names are replaced by the names in the replicated
+    paper.
     """
     scores: dict[str, dict[Measure, Aggregate]] = {model: {} for model in settings.models}
     for row in read_summary(path):
@@ -79,9 +80,9 @@ def leaderboard_scores(scores: Mapping[Measure, Aggregate]) -> dict[Measure, Agg
     """Return the columns of the leaderboard, computed from one model's scores; columns with missing inputs are omitted.
 
     There are four columns: BLiMP (mean over 17 files), GLUE (mean over eleven tasks), MSGS, and their total with the
-    weights 0.5, 0.3 and 0.2. MSGS is ELC-BERT's mean over the six ambiguous tasks; the leaderboard's scale is
-    unpublished. The deviation of an average is the root mean square of the deviations of its parts. The total has no
-    deviation.
+    weights 0.5, 0.3 and 0.2. How the leaderboard computes MSGS is unpublished; here, MSGS is the mean over the six
+    ambiguous tasks, as in the paper of ELC-BERT. The deviation of an average is the root mean square of the deviations
+    of its parts. The total has no deviation.
     """
     found: dict[str, Aggregate] = {}
     files = [scores.get((suite, name, ACCURACY)) for suite, name in LEADERBOARD_FILES]

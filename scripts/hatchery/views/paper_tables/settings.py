@@ -29,10 +29,10 @@ class OrderSettings(Settings):
 class PaperTablesSettings(Settings):
     """Settings of the replicated tables of a paper.
 
-    `prefix` is the prefix that our suite and task names have before the paper's names, such as `demo_`. `suites` maps
-    names of our suites to the paper's names if the names differ not only by the prefix. `corpora` maps our corpora to
-    the paper's corpora. `caveat` is the reason why none of our numbers is comparable with the printed numbers, if there
-    is such a reason.
+    Our name of a suite or task is `prefix` (such as `demo_`) followed by the name in the paper. `suites` maps names of
+    our suites to the names in the paper if the names differ not only by the prefix. `corpora` maps our corpora to the
+    corpora of the paper. `caveat` is the reason why none of our numbers is comparable with the printed numbers, if
+    there is such a reason.
     """
 
     experiment: str
@@ -65,11 +65,11 @@ class PaperTablesSettings(Settings):
         return [model for model in models if model in chosen]
 
     def papers_suite(self, suite: str) -> str:
-        """Return the name that the paper's tables use for our suite `suite`."""
+        """Return the name that the tables of the replicated paper use for our suite `suite`."""
         return self.suites.get(suite, suite.removeprefix(self.prefix))
 
     def papers_task(self, task: str) -> str:
-        """Return the name that the paper's tables use for our task `task`."""
+        """Return the name that the tables of the replicated paper use for our task `task`."""
         return task.removeprefix(self.prefix)
 
 

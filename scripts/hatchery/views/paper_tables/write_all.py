@@ -156,7 +156,7 @@ def _table(
     runs: pl.DataFrame,
     inputs: TableInputs,
 ) -> PaperTable:
-    """Return the paper's table `number`, with our numbers if there are any."""
+    """Return the table `number` of the replicated paper, with our numbers if there are any."""
     paper = settings.published.paper
     printed = PrintedTable(numbers, paper, number, settings.caveat)
     match layout:

@@ -12,5 +12,5 @@ KINDS = names_in_folder(__file__)
 
 
 def own_sections(kind: str) -> Callable[..., list[Any]] | None:
-    """Return the function `sections` of a kind of evaluation; None for a kind without a file."""
+    """Return the function `sections` of a kind of evaluation; None if this folder has no file for the kind."""
     return import_module(f"{__name__}.{kind}").sections if kind in KINDS else None

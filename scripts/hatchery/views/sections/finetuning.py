@@ -22,7 +22,9 @@ def sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Sectio
 
 
 def _tuned_suite_sections(summary: Summary, suite: str, title: str, over: str) -> list[Section]:
-    """Return the two sections of a suite, as in `sections`."""
+    """Return two sections of a suite of fine-tuned tasks. The first has the averages over tasks and the first metric of
+    each task, and the second has the other metrics. `over` names the runs over which scores are means.
+    """
     tasks = [task for task in summary.finetuned if task.suite == suite]
     prefix = _common_word([task.task for task in tasks if task.main])
     metrics = {task.metric for task in tasks}

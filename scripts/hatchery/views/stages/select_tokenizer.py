@@ -43,7 +43,9 @@ def sweep_settings(project: "Project", sweep: str) -> dict[str, object]:
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """Return the files of the raw input `name` that the sweep reads: the list of morphemes or a reference tokenizer."""
+    """Return those files of the raw input `name` that the sweep of tokenizers reads: the list of morphemes, or a
+    reference tokenizer.
+    """
     return [source.one_name(MORPHEME_FILE) if name == "morphemes" else source.one_name(*TOKENIZER_FILE)]
 
 
@@ -90,11 +92,11 @@ def select_tokenizer(
     published: Path | None = None,
     threads: int = 1,
 ) -> None:
-    """Run the sweep of tokenizers of `settings`, and write a table and a figure of the results.
+    """Train and measure the tokenizers of the sweep `settings`, and write a table and a figure of the results.
 
     `reference` maps tokenizer types to manifests of reference tokenizers, and `morphemes` is the manifest of a list of
     morphemes. `published` is a file of published values. Raises ConfigError, SourceError, CorpusError or
-    TokenizationError for settings or inputs with which the sweep is impossible.
+    TokenizationError if the settings or inputs make the sweep impossible.
     """
     import shutil
 

@@ -51,7 +51,8 @@ def write_crate(
     output: Path,
     project: OutputPath = Path(),
 ) -> None:
-    """Write the RO-Crate of an experiment or a study, given its summary.parquet: a zip archive with reproducible bytes.
+    """Write the RO-Crate of an experiment or a study, a zip archive with reproducible bytes. `summary` is the path of
+    summary.parquet.
 
     The archive contains the metadata, the Snakefile, the configuration, the results and the manifests of all stages,
     but neither weights nor raw data. Raises ManifestError if `summary` is missing or is not a summary.

@@ -1,4 +1,4 @@
-"""The stage `build_vocabulary`, which builds a vocabulary from transcripts or from the authors' published list."""
+"""The stage `build_vocabulary`, which builds a vocabulary from transcripts or from a word list."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -25,8 +25,9 @@ def vocabulary_settings(project: "Project", vocabulary: str) -> dict[str, object
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
     """Return those files of the raw input `name` that the stage reads.
 
-    From the source, the stage reads the transcripts or lists that match the patterns in the settings; from a
-    dictionary, its word lists; from the authors' published list, all files.
+    From `source`, the stage reads the transcripts or word lists that match the patterns in the settings. From
+    `dictionary`, it reads all files except README files. From `released`, the word list that the reduced-vocabulary
+    study published, it reads all files.
     """
     from hatchery.corpora.raw_files import matching_names
     from hatchery.typed import build, stage_body
@@ -60,9 +61,9 @@ def build_vocabulary(
 ) -> None:
     """Build a vocabulary and write it into the folder of `run`.
 
-    All inputs are source manifests: `source` of the transcripts or the word list, `dictionary` of a dictionary, and
-    `released` of the authors' published list. Raises SourceError for damaged or missing input, and ConfigError if a
-    dictionary is given but the source is a word list.
+    `source` is the manifest of the transcripts or the word list, and `dictionary` is the manifest of a dictionary.
+    `released` is the manifest of the word list that the reduced-vocabulary study published. Raises SourceError for
+    damaged or missing input, and ConfigError if a dictionary is given but the source is a word list.
     """
     from hatchery.vocabulary.build import build
 

@@ -23,14 +23,15 @@ SENTENCE_MODEL = "sentence model"
 
 
 def selection_settings(project: "Project", selection: str) -> dict[str, object]:
-    """Return the settings of the selection of text `selection` from its configuration file."""
+    """Return the settings of the text selection named `selection`, from its configuration file."""
     return {"name": selection, **keys_of(project.selection(selection), only=SelectionSettings)}
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
     """Return those files of the raw input `name` that the stage reads.
 
-    The stage reads the texts that match the options or, if the raw input is a sentence model, its parameter files.
+    The stage reads the texts that match the options or, if the raw input is a model of sentence splitting, its
+    parameter files.
     """
     from hatchery.corpora.raw_texts import raw_text_files
     from hatchery.corpora.sentences import parameter_files
