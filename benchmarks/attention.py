@@ -1,13 +1,14 @@
 """CPU speed of the attention's parts: the disentangled scores, and the code paths of the attention core.
 
 The first table compares ways to compute the scores; training_step.py compares whole models. `plain` writes the position
-vector of every pair of tokens (T x T x head size), as in the formula of LTG-BERT, Section 4. `gather` looks scores up
-in the usual way, with `torch.gather` along the bucket dimension. `limit` computes only the content scores, with one
-batched product, so no way to compute the complete scores can be faster.
+vector of every pair of tokens (T x T x head size), as in the formula of LTG-BERT, Section 4. `gather` computes a score
+for each token and position bucket, and selects the scores of the token pairs with `torch.gather`. `limit` computes only
+the content scores, with one batched product. Every implementation of the complete scores also computes this product, so
+`limit` is a lower bound of its time.
 
 The second table is about the attention core. It contains the time of separate operations divided by the time of torch's
-fused kernel. By this ratio, `attend` chooses between the separate operations and the kernel for inputs that the kernel
-supports.
+fused kernel. The rule by which `attend` chooses between the two on the CPU, for inputs that the kernel supports,
+follows from these ratios.
 
     PYTHONPATH=scripts python benchmarks/attention.py --threads 1
 """

@@ -1,4 +1,4 @@
-"""Lines and processor seconds of programs that a user writes with Hatchery and with other tools.
+"""Number of code lines and processor seconds of programs that a user writes with Hatchery and with other tools.
 
 - scores of minimal pairs of BLiMP, of a causal and of a masked model: lm-evaluation-harness, minicons;
 - the surprisal of each word of 1,000 sentences: minicons;
@@ -10,7 +10,7 @@ BERT of `transformers` with random weights, because scores are only compared wit
 purpose must print equal numbers, except for trainings, whose initial weights differ. Nothing is installed: if a program
 lacks its packages, the table contains its error instead of a number. `PYTHONPATH=.tools` contains the packages of `make
 test-tools`, and `--transformers-4` names the folder with version 4 of transformers, which minicons' masked scorer
-needs. docs/performance.md has a table.
+needs. docs/performance.md has a table of the results.
 
     PYTHONPATH=.tools python benchmarks/doors.py --blimp blimp.zip --transformers-4 .transformers-4 [--tiny]
 """

@@ -97,8 +97,8 @@ class BesideBare:
         self.bare_seconds = 0.0
 
     def batch(self, items: np.ndarray) -> Batch:
-        """Return the batch of the texts with the indices `items`, after a forward and backward pass of the model
-        `bare`, whose time is added to `bare_seconds`.
+        """Return the batch of the texts with the indices `items`. Before this, the model `bare` computes a forward and
+        backward pass of the batch, and the time of this pass is added to `bare_seconds`.
         """
         batch = self.data.batch(items)
         moved = batch.to(self.device)

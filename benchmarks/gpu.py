@@ -163,8 +163,8 @@ def table_of(rows: list[Row], title: str, peak: float | None = None) -> str:
     """Return the rows as Markdown.
 
     Two columns contain operations per second in percent of a reference speed. In the column MFU, the reference is
-    `peak`, the peak speed in the GPU's data sheet. In the next column, the reference is the speed of the large matrix
-    product in the same run.
+    `peak`, the peak speed in the GPU's data sheet. In the next column, the reference is the speed of a large matrix
+    product that the same run of the benchmark has measured.
     """
     rates = [row["flops_per_second"] for row in rows if row["part"] == "product" and row.get("flops_per_second")]
     lines = [f"Measured on: {title}.", ""]

@@ -43,8 +43,8 @@ SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 
 
 def loop(bench: Bench) -> Rows:
-    """Yield table rows with the speed of the whole training loop: first compared with bare forward and backward passes,
-    then alone, with batches that a thread or worker processes draw.
+    """Yield table rows with the speed of the whole training loop: first in turns with bare forward and backward passes,
+    then without these passes. In the second measurement, batches are drawn by a thread or by worker processes.
     """
     sizes = bench.sizes
     length = sizes.lengths[0]

@@ -1,4 +1,5 @@
-"""GPU benchmarks: rows of the table, sizes, and a training step with each of several implementations of a model.
+"""Parts of the GPU benchmark: the rows of its table, the sizes of its models and batches, and training steps with
+several implementations of a model.
 
 A step is a forward and backward pass of a generated batch in bf16. If the name of a row says so, the step includes
 clipping and LAMB. After a warm-up, each step is timed between two synchronisations with the device; the result is the

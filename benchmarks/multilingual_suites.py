@@ -99,7 +99,7 @@ def flat(rows: Sequence[Sequence[float]]) -> list[float]:
 
 
 def items_of(name: str, count: int) -> list[Item]:
-    """Return the rows of a suite: pairs of sentences, or choices of some words after a prompt."""
+    """Return the items of a suite: pairs of sentences, or prompts with several choices of 3 to 12 words each."""
     share, choices, length = SHAPES[name]
     if choices == 0:
         return short_items(count)
@@ -161,8 +161,8 @@ def official(network: Any, tokenizer: Any, batch: int) -> Scorer:
 
 
 def with_one_bos(base: Any) -> Any:
-    """Return a subclass of `base`, the model class of lm-evaluation-harness, that adds one BOS before a context instead
-    of using the tokenizer's template.
+    """Return a subclass of `base`, where `base` is the model class of lm-evaluation-harness. The subclass adds one BOS
+    before a context instead of using the tokenizer's template.
     """
 
     class OneBos(base):

@@ -48,7 +48,9 @@ BEFORE = ("corpora", "samples", "selections", "sequences", "vocabularies", "toke
 
 
 def make_folder(folder: Path, cpu: Path | None) -> None:
-    """Make a project in `folder`, unless it exists. All results up to the models are copied from the checkout `cpu`."""
+    """Make a project in `folder`, unless it exists. If `cpu` is a checkout, copy its resources, its models, and the
+    results of all stages before the models.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for name in CODE:
         if not (folder / name).is_symlink():

@@ -1,4 +1,5 @@
-"""Operations and bytes of a training step of LTG-BERT and of a model of transformers of the same size, without dropout.
+"""Operations in a training step, and bytes that the step reads and writes: LTG-BERT compared with models of the same
+size from the library `transformers`, all without dropout.
 
 A step is a forward and backward pass of 8 sequences of 128 tokens; in masked models, 15 % of the tokens are masked. The
 program prints for each model the number of multiplications and additions in matrix products, the number of bytes that
@@ -53,8 +54,8 @@ class Kernels(TorchDispatchMode):
 
 
 def models(width: Width, layers: int, causal: bool) -> dict[str, nn.Module]:
-    """Return the model of transformers and Hatchery's model, without dropout. Their feed-forward blocks have equal
-    numbers of weights.
+    """Return a GPT-2 or BERT of the library `transformers`, and Hatchery's LTG-BERT of the same width and depth,
+    without dropout. The feed-forward blocks of both models have equal numbers of weights.
     """
     peer: nn.Module
     if causal:

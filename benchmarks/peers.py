@@ -10,7 +10,7 @@
 Nothing is installed: if packages are missing, a message replaces their rows. `PYTHONPATH=.tools` contains the packages
 of `make test-tools`. Hatchery and the other tool use one thread each and alternate. A ratio is the other tool's minimal
 processor time divided by Hatchery's minimal processor time, including child processes. If a ratio is above 1, Hatchery
-is faster. docs/performance.md has a table.
+is faster. docs/performance.md has a table of the ratios.
 
     PYTHONPATH=.tools python benchmarks/peers.py [--rows step loop score text start] [--repetitions 5] [--tiny]
 """
@@ -74,8 +74,8 @@ def is_there(*packages: str) -> str:
 
 
 def step_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
-    """Yield rows (work, other tool, ratio) for training steps without the update: forward and backward passes of 2,048
-    tokens. The models have four layers with the width of the base model's layers.
+    """Yield rows (work, other tool, Hatchery's speed / the other tool's speed) for training steps without the update:
+    forward and backward passes of 2,048 tokens. The models have four layers with the width of LTG-BERT base.
     """
     from peers_training import causal_step
     from training_step import Setting, Width, make_step
@@ -91,10 +91,11 @@ def step_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
 
 
 def loop_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
-    """Yield rows (work, other tool, ratio) for training steps with all their parts: drawing and masking batches,
-    forward, backward, clipping, update, a row of metrics.
+    """Yield rows (work, other tool, Hatchery's speed / the other tool's speed) for training steps with all their parts:
+    drawing and masking batches, forward, backward, clipping, update, a row of metrics.
 
-    One model is narrow; the other model has four layers with the width of the base model's layers.
+    The training loop is measured with two models: a narrow model, and a model of four layers with the width of LTG-BERT
+    base.
     """
     from peers_training import trainer_speed
     from read_tokens import write_shards

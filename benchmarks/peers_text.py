@@ -38,8 +38,8 @@ Sides = tuple[str, Callable[[], object], Callable[[], object]]
 
 
 def sides(folder: Path, characters: int) -> Iterator[Sides]:
-    """Yield (work, function of datatrove, function of Hatchery) for reading and for filtering of text. Both functions
-    must return equal texts. Raises ImportError without datatrove.
+    """Yield (name of the work, datatrove's function, Hatchery's function) for reading and for filtering of text. Both
+    functions must return equal texts. Raises ImportError without datatrove.
     """
     from datatrove.pipeline.filters.base_filter import BaseFilter
     from datatrove.pipeline.readers.jsonl import JsonlReader

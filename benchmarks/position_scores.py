@@ -1,11 +1,12 @@
 """Alternative implementations of LTG-BERT's position scores, which `benchmarks/gpu.py` compares with Hatchery's
 implementation.
 
-`skewed` expands the position vectors to all distances, multiplies the vectors with queries and keys, and shifts the
-products into T x T by a view. Its gradient is a product instead of a scatter operation, but needs more memory.
-`by_prefix_sums` looks scores up as Hatchery does, but computes gradients by prefix sums. The distances of a bucket are
-consecutive in every row, so the gradient of a bucket is a difference of two prefix sums.
-tests/modeling/test_position_scores.py checks that both functions return Hatchery's scores.
+`skewed` expands the position vectors to all 2T - 1 distances and multiplies these vectors with queries and keys. The T
+x T scores are a view of the T x (2T - 1) products, in which each row is shifted. The backward pass of `skewed` is a
+matrix product instead of a scatter operation, but `skewed` needs more memory. `by_prefix_sums` reads each score from a
+table of position buckets, as Hatchery does, but computes the table's gradient from prefix sums. The keys of a bucket
+are consecutive in every row of scores, so the gradient of a bucket is the difference of two prefix sums of the scores'
+gradients. tests/modeling/test_position_scores.py checks that both functions return Hatchery's scores.
 """
 
 from collections.abc import Callable
@@ -46,8 +47,9 @@ def skewed(
 def by_prefix_sums(
     attention: DisentangledSelfAttention, query: Tensor, key: Tensor, table: Tensor, positions: PositionIndices
 ) -> Tensor:
-    """Return scaled position scores [batch, heads, tokens, tokens], looked up by position bucket. The gradient of a
-    bucket is a difference of two prefix sums.
+    """Return scaled position scores [batch, heads, tokens, tokens]. Each score is read from a table at the position
+    bucket of its distance. The gradient of a bucket's entry is the difference of two prefix sums of the scores'
+    gradients.
     """
     length = query.shape[2]
     position_query, position_key = attention.position_vectors(attention.dropout(positions.reached(table)))
@@ -65,8 +67,9 @@ class _LookedUp(torch.autograd.Function):
     """Look up values [batch, heads, tokens, tokens] in a table [batch, heads, tokens, buckets]. `columns` int64
     [tokens, tokens] contains the bucket of each value.
 
-    The gradient of a bucket is the difference of the gradient's prefix sums at two neighbouring `bounds` [tokens,
-    buckets + 1], multiplied by `sign`.
+    The prefix sums of the values' gradients are taken along the last dimension. The gradient of bucket b is the prefix
+    sum at `bounds` b + 1 minus the prefix sum at `bounds` b, multiplied by `sign`. `bounds` has the shape [tokens,
+    buckets + 1]; `sign` is -1 if the bounds descend, else 1.
     """
 
     @staticmethod

@@ -3,8 +3,8 @@
 As in pretraining, tokens are written to contiguous padded int64 arrays [batch, length]. Four ways are measured: the
 segments of a training split, in order and in random order (as in each epoch), and whole documents with their word
 starts, in order and in random order. The division of the split into segments is timed, too. The minimum speed of each
-way is 20 million tokens per CPU second; if a way is slower, the exit code is 1. Most of the time is spent per document
-and per segment, so very short documents are the slowest.
+way is 20 million tokens per CPU second; if a way is slower, the exit code is 1. Most of the time is a fixed cost of
+each document and segment, so the speed is lowest for very short documents.
 
     benchmarks/read_tokens.py [--tokens 20000000] [--median-tokens 500] [--rounds 3]
 """

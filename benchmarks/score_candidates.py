@@ -5,10 +5,10 @@ items in a batch. The k-th candidates of all items of a batch are computed toget
 models, there is one copy for each scored token, in batches of 64 copies. Logits are computed at every position in
 float32, and log-probabilities for the whole vocabulary.
 
-Hatchery and the loop score the same rows with the same weights: GPT-2 and BERT of `transformers`, and Hatchery's
-models, which the loop loads from their export. Rows are invented, with the lengths of the tasks: sentences of about 10
-words, and five options after a story about boxes. The two scorers alternate, with one thread. The program prints
-candidates per second of CPU time, the ratio, and the largest difference of a score; the exit status is 1 if a
+Hatchery and the loop score the same items with the same weights: GPT-2 and BERT of `transformers`, and Hatchery's
+models, which the loop loads from their export. The items are invented, with the lengths of the tasks' texts: sentences
+of about 10 words, and five options after a story about boxes. The two scorers alternate, with one thread. The program
+prints candidates per second of CPU time, the ratio, and the largest difference of a score; the exit status is 1 if a
 difference is above 1e-3.
 """
 

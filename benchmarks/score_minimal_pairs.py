@@ -1,14 +1,16 @@
-"""Scoring minimal pairs: batches of distinct rows of equal length against one call per pair with all logits.
+"""Speed of scoring minimal pairs: Hatchery, which scores batches of distinct masked inputs of equal length, compared
+with a loop that calls the model once per pair and computes the logits of all tokens.
 
 The baseline is the loop of the published scorers. The masked copies of both sentences of a pair are one batch, in which
 the shorter sentence is padded. Log-probabilities of the whole vocabulary are computed at every position. A second
-baseline makes one call per masked row. The program prints pairs per second, the ratios of CPU times and of wall times,
-the largest difference of a score, and the ratio of the numbers of multiplications. The exit status is 1 if a decision
-differs, or if the speed-up is below the minimum for the model size.
+baseline makes one call per masked copy. The program prints pairs per second, the ratios of CPU times and of wall times,
+the largest difference of a score, and the ratio of the numbers of multiplications. The exit status is 1 if Hatchery and
+a baseline prefer different sentences of a pair, or if Hatchery's speed-up over the first baseline is below the minimum
+for the model size.
 
-The encoder's work for different masked rows cannot be shared exactly. Hatchery saves work in the product with the
+The encoder's work for different masked copies cannot be shared exactly. Hatchery saves work in the product with the
 vocabulary, in the products with the last layer's weights, and in exponentials of a whole vocabulary. It also saves
-padding, repeated rows and the overhead of small calls. The time in bf16 is the time of the first pass of `precision:
+padding, repeated inputs and the overhead of small calls. The time in bf16 is the time of the first pass of `precision:
 screened`; the second pass scores some of the items again.
 
 Sentences are random ids with the lengths and the pairing of BLiMP (mean 10.4 tokens, 17 % of the pairs of unequal
@@ -91,8 +93,9 @@ def main() -> None:
 
 
 def holds(size: str, pairs: Sequence[Pair], arguments: argparse.Namespace, device: torch.device) -> bool:
-    """Measure a model of one size and print the results. Return True if all decisions are equal and the speed-up is at
-    least the minimum for this size.
+    """Measure a model of one size and print the results. Return True if Hatchery and both baselines prefer the same
+    sentence of every pair, and Hatchery's speed-up over the baseline with one call per pair is at least the minimum for
+    this size.
     """
     hidden_size, layers, limit = SIZES[size]
     network = build_model(arguments.vocabulary, hidden_size, layers).to(device)
@@ -152,8 +155,8 @@ def allowed_ratio(network: LanguageModel, pairs: Sequence[Pair]) -> float:
     """Return the baseline's number of multiplications divided by Hatchery's number. A token costs one multiplication
     per weight of the encoder. A token with logits also costs one multiplication per weight of the head.
 
-    In the last layer, Hatchery applies the weights only at the masked token of a row. All other products of this layer
-    are products per head, for each token of the row: with the position vectors, with the query, and with the
+    In the last layer, Hatchery applies the weights only at the masked token of an input. The other products of this
+    layer multiply, in each head, the vector of every token by the position vectors, by the query, and by the
     probabilities.
     """
     encoder, once = (

@@ -94,7 +94,7 @@ def ours(pages: Path, source: Path, vocabulary: Path, level: Any, reading: Any, 
 
 
 def bare(pages: Path) -> None:
-    """Decompress and decode, without filtering."""
+    """Decompress and decode the JSON lines in the folder `pages`, without filtering them."""
     for path in sorted(pages.iterdir()):
         with gzip.open(path) as handle:
             for line in handle:

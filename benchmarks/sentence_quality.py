@@ -1,4 +1,4 @@
-"""Quality of sentence splitting on text that the model has not seen, compared with Punkt without training.
+"""Quality of Hatchery's sentence splitter on text that the splitter has not seen, compared with an untrained Punkt.
 
 The texts are the development part of UD English-EWT, and the held-out files of Brown. Each text is split with its
 capitals, and in lower case as in the reduced-vocabulary filter. Scores count only sentence ends inside paragraphs,
@@ -36,12 +36,12 @@ class BoundaryScores:
 
     @property
     def precision(self) -> float:
-        """Share of the found ends that are correct; 1 if no end was found."""
+        """Share of the found sentence ends that are correct; 1 if the splitter found no end."""
         return self.right / (self.right + self.wrong) if self.right + self.wrong else 1.0
 
     @property
     def recall(self) -> float:
-        """Share of the marked ends that were found; 1 if no end is marked."""
+        """Share of the annotated sentence ends that the splitter found; 1 if no end is annotated."""
         return self.right / (self.right + self.missed) if self.right + self.missed else 1.0
 
     @property

@@ -206,7 +206,9 @@ class Soak:
     start_seconds: float = 1.0
 
     def stop_often(self, kills: int, until: float) -> None:
-        """Stop `kills` attempts, or fewer if `until` (`time.monotonic`) comes first."""
+        """Stop `kills` attempts of the training, each at a random moment. Stop fewer attempts if `until`
+        (`time.monotonic`) comes first.
+        """
         for kill in range(kills):
             if time.monotonic() > until or self.wrong:
                 return

@@ -145,11 +145,11 @@ def run(
     beside_bare: bool = True,
     objective: MaskedSettings | CausalSettings = OBJECTIVE,
 ) -> dict[str, float]:
-    """Return the tokens per second of the training loop in this process. With one process and `beside_bare`, also
-    return the tokens per second of bare forward and backward passes.
+    """Return the tokens per second of the training loop in this process. With one process and `beside_bare`, bare
+    forward and backward passes alternate with the loop, and the result also contains their tokens per second.
 
-    Without bare passes, the loop runs at full speed, and `waited` is the share of the loop's time in which the loop
-    waits for batches.
+    `waited` is the share of the wall time in which the loop waits for batches. This share is meaningful only without
+    bare passes, whose time is part of the wall time.
     """
     shards = TokenShards.open(arguments.tokens, TRAINING_SPLIT)
     device = select_device(arguments.device, topology)

@@ -4,9 +4,9 @@
 them (T x T x 2D position values; tests/modeling/plain_attention.py); `bert` is a BERT of `transformers` with the same
 number of parameters per layer, which computes logits at all positions; `gpt` is Hatchery's GPT-BERT of the same sizes.
 All models alternate in one process; on the CPU, processor time is measured, which other jobs do not affect. The program
-fails if the speed-up over `plain` is below its minimum. `--table` compares only with `plain`, at the sizes of the
-smaller published models in fp32 and bf16, and also measures a large matrix product; the operations are counted from the
-model's definition.
+fails if the speed-up over `plain` is below its minimum. `--table` compares only with `plain`, in fp32 and bf16, at the
+sizes of LTG-BERT xs and small, and of four layers of LTG-BERT base, and also measures a large matrix product; the
+operations are counted from the model's definition.
 
     python benchmarks/training_step.py [--precision bf16] [--tokens 512 4096] [--padding 0.3] [--device cuda]
     python benchmarks/training_step.py --table
@@ -337,9 +337,7 @@ def main() -> None:
     parser.add_argument(
         "--repetitions", type=int, default=3, help="number of steps per measurement; the minimum of their times counts"
     )
-    parser.add_argument(
-        "--table", action="store_true", help="print only a table for the sizes of the smaller published models"
-    )
+    parser.add_argument("--table", action="store_true", help="print only the table that compares with `plain`")
     parser.add_argument("--no-memory", action="store_true", help="do not measure the peak memory")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)

@@ -99,8 +99,9 @@ def write_pages(folder: Path, characters: int, files: int = 1) -> int:
 
 
 def make_vocabulary(folder: Path) -> Path:
-    """Build a vocabulary and return its manifest. If the file of the vocabulary released by the reduced-vocabulary
-    study (words of AO-CHILDES) exists, its words are used. Otherwise, 15 of every 16 words of the texts are used.
+    """Build a vocabulary and return its manifest. If `aochildes_word_frequency.csv` exists, the vocabulary contains the
+    words of this file, which the reduced-vocabulary study released. Otherwise, it contains 15 of every 16 words of the
+    texts.
     """
     released = SHARED / "aochildes_word_frequency.csv"
     if not released.is_file():

@@ -17,7 +17,9 @@ QUIET_SECONDS = 3600
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Remove the files, print one line for each removed file, and list the unfinished trainings."""
+    """Remove the files that killed jobs have left, print one line for each removed file, and list the unfinished
+    trainings.
+    """
     results, checkpoints = arguments.project / "results", arguments.project / "results/checkpoints"
     removed = 0
     for folder in (results, arguments.project / "resources"):

@@ -1,7 +1,8 @@
 """Suites of the BabyLM 2023 archive other than BLiMP and GLUE: the supplement of minimal pairs, and MSGS.
 
 The supplement has five files (docs/papers/babylm-evaluation.md, "Files of minimal pairs"). In three files, a text is a
-question and its answer, separated by a newline. Each pair has a mirrored twin (see `rows`).
+question and its answer, separated by a newline. Each pair has a mirrored twin, in which the good and the bad form have
+changed places (see `rows`).
 
 In a sentence of MSGS (docs/papers/babylm-evaluation.md, "MSGS"), a linguistic and a surface feature agree or disagree.
 There are three linguistic features: the main verb ends in -ing, the construction is control rather than raising, and
@@ -203,7 +204,7 @@ class Dataset:
 
     @property
     def control(self) -> bool:
-        """True if the data set has only one of the two features."""
+        """True if the data set has only a linguistic feature or only a surface feature."""
         return self.linguistic is None or self.surface is None
 
     def sentences(self, draw: Draw, domain: int, values: list[tuple[int, int]]) -> list[str]:
@@ -226,8 +227,8 @@ class Dataset:
     def task(self, split: str) -> RowTask:
         """Return the task that draws the rows of a split.
 
-        "train" contains sentences of the first domain in which the linguistic and the surface feature agree. "test"
-        also contains sentences of the second domain.
+        "train" contains those sentences of the first domain whose linguistic and surface features agree. "test"
+        contains these and also sentences of the second domain.
         """
         parts = [[("training", 1, 1), ("training", 0, 0)]]
         if split == "test" and self.control:

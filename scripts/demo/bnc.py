@@ -27,7 +27,7 @@ _TAGS: dict[str, tuple[str, str]] = {
 
 
 class _Writer:
-    """Builder of the XML elements of one text, which numbers the sentences."""
+    """Builds the XML elements of one text, and numbers the sentences of this text."""
 
     def __init__(self) -> None:
         self.sentences = 0

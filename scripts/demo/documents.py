@@ -58,8 +58,8 @@ def _next_sentences(scene: Scene) -> list[Words]:
 
 
 def story(rng: random.Random) -> EmbeddedDocument:
-    """Return a story about one scene: two to four paragraphs, each with at least n sentences, where n is drawn from 3
-    to 6.
+    """Return a story about one scene: two to four paragraphs. The minimum number of sentences of a paragraph is drawn
+    for each paragraph, from 3 to 6.
     """
     scene = Scene.draw(rng)
     paragraphs = []
@@ -146,7 +146,9 @@ def natural(words: Sequence[str]) -> str:
 
 
 def lower_first(words: Sequence[str]) -> list[str]:
-    """Return the words with a lower-case first letter. If the first word is a name, the words are unchanged."""
+    """Return the words, with a lower-case initial in the first word. If the first word is a name, the words are
+    unchanged.
+    """
     first, *rest = words
     return [first if first in _NAME_WORDS else first[0].lower() + first[1:], *rest]
 

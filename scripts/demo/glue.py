@@ -40,10 +40,10 @@ _TAKEN = tuple(noun for noun in lexicon.OBJECTS if noun.category in {"fruit", "t
 
 @grouped("sentence")
 def cola(draw: Draw, group: int) -> list[TaskRow]:
-    """Return the good sentence of one minimal pair (label 1, acceptable) and the bad sentence of its mirrored twin
-    (label 0).
+    """Return the good sentence of one minimal pair (label 1, acceptable), and the bad sentence of its mirrored twin
+    (label 0). In the twin, the good and the bad form have changed places.
 
-    Solving the task requires the grammar of all paradigms, because a pair and its mirrored twin contain the same words.
+    Solving the task requires the grammar of all paradigms, because a pair and its twin contain the same words.
     """
     pairs = PARADIGMS[group % len(PARADIGMS)].draw(draw.rng)
     one, other = pairs[::-1] if draw.coin() else pairs
@@ -143,9 +143,9 @@ def wsc(draw: Draw, group: int) -> list[TaskRow]:
 
 @grouped("sentence1")
 def wnli(draw: Draw, group: int) -> list[TaskRow]:
-    """Return rows with a text, and with its second sentence, in which a name replaces the pronoun.
+    """Return rows with a text and a copy of the text's second sentence; in the copy, a name replaces the pronoun.
 
-    The label is 1 if the text entails this sentence, otherwise 0.
+    The label is 1 if the text entails the copy, otherwise 0.
     """
     text, people = _schema(draw)
     return [
@@ -158,8 +158,8 @@ def copa(draw: Draw, group: int) -> list[TaskRow]:
     """Return rows with an event, and two choices for its effect or cause: "the tool was stolen" is the effect of "Tom
     stole a hammer".
 
-    Solving the task requires the category of the thing. Each row has a mirrored row with the same choices, in which the
-    other choice is correct.
+    Solving the task requires the category of a noun, such as that a hammer is a tool. Each row has a mirrored row with
+    the same choices, in which the other choice is correct.
     """
     draw(A_=NAMES, V=_TAKING, P=place, T0_T1=_TAKEN)
     while draw.slots["T0"].category == draw.slots["T1"].category:
@@ -235,10 +235,10 @@ def boolq(draw: Draw, group: int) -> list[TaskRow]:
 
 @grouped("paragraph")
 def multirc(draw: Draw, group: int) -> list[TaskRow]:
-    """Return a row for each pair of a question and an answer: both questions have the same four answers, two of which
-    are right.
+    """Return a row for each of eight pairs of a question and an answer: two questions have the same four answers, and
+    two of these answers are right for each question.
 
-    Every answer is right for one of the two questions, so solving the task requires the agent of each fact.
+    Every answer is right for exactly one question, so solving the task requires the agent of each fact.
     """
     draw(A0_A1=NAMES, V=GENERAL_VERBS, T0_T1_T2_T3=THINGS, n0=NUMBERS, n1=NUMBERS, n2=NUMBERS, n3=NUMBERS)
     owners = draw.some((0, 0, 1, 1), 4)
@@ -296,8 +296,8 @@ def acceptability(rng: random.Random, label: int, group: int, split: str) -> Tas
 
 
 def entailment(rng: random.Random, label: int, group: int, split: str) -> TaskRow:
-    """Return a premise and a hypothesis, which has the right number (label 0, entailment) or the wrong number (label 1,
-    not_entailment).
+    """Return a premise and a hypothesis. A noun of the hypothesis has the right grammatical number (label 0,
+    entailment) or the wrong grammatical number (label 1, not_entailment).
 
     "Tom found the mice near the lake" entails "Tom found these mice", but not "Tom found this mouse". In the premise,
     only the form of the noun shows the grammatical number. Every third noun is only in the validation rows, so that the

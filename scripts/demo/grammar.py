@@ -1,8 +1,8 @@
 """The grammar of the generated English: it produces grammatical noun phrases, verb groups and clauses.
 
-A clause is an object, which `realise` converts to words. The fields `agreement`, `noun_number` and `verb_form` normally
-follow from the subject and the tense. The bad sentence of a minimal pair overrides one of these fields, and so violates
-one constraint.
+An instance of `Clause` represents a clause, and `realise` converts this instance to words. Its fields `agreement`,
+`noun_number` and `verb_form` normally follow from the subject and the tense. The bad sentence of a minimal pair
+overrides one of these fields, and so violates one constraint.
 """
 
 import random

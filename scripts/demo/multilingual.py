@@ -29,7 +29,7 @@ def english(text: str) -> str:
 
 
 def dutch(text: str) -> str:
-    """Return the text with exchanged letters, the cipher nl."""
+    """Return the text in the artificial language nl, a cipher of English that exchanges letters."""
     return text.translate(_LETTERS)
 
 

@@ -46,11 +46,12 @@ _QUANTIFIERS: dict[Number, tuple[str, ...]] = {
 
 
 def determiner_noun(rng: random.Random, nouns: tuple[Noun, ...], broken: Broken, adjective: bool = False) -> Twins:
-    """Return two mirrored minimal pairs that violate the agreement of determiner and noun, such as "Tom found this
-    book".
+    """Return two minimal pairs whose bad sentences violate the agreement of determiner and noun. The good sentence of
+    one pair is singular ("Tom found this book"), and the good sentence of the other pair is plural ("Tom found these
+    books").
 
-    If `broken` is "second", the bad sentence has another form of the noun ("this books"); otherwise, it has another
-    determiner ("these book").
+    If `broken` is "second", the bad sentence of a pair has another form of the noun ("this books"); otherwise, it has
+    another determiner ("these book").
     """
     scene = Scene.draw(rng)
     noun, demonstrative = choose(rng, nouns), choose(rng, ("this", "that"))
@@ -70,7 +71,8 @@ def determiner_noun(rng: random.Random, nouns: tuple[Noun, ...], broken: Broken,
 def subject_verb(
     rng: random.Random, nouns: tuple[Noun, ...], distractor: bool = False, question: bool = False
 ) -> Twins:
-    """Return two mirrored minimal pairs that violate the agreement of subject and verb: "The dogs sleep / sleeps".
+    """Return two minimal pairs whose bad sentences violate the agreement of subject and verb: "The dogs sleep / sleeps"
+    and "The dog sleeps / sleep".
 
     If `distractor` is true, a noun of the other number precedes the verb: "The dogs near the box sleep". If `question`
     is true, the auxiliary agrees: "Do / Does the dogs sleep?".
@@ -92,8 +94,8 @@ def subject_verb(
 
 
 def anaphor_number(rng: random.Random) -> Twins:
-    """Return two mirrored minimal pairs whose reflexive has the right or the wrong number: "The boys admired themselves
-    / himself".
+    """Return two minimal pairs in which the reflexive has the right or the wrong number: "The boys admired themselves /
+    himself" and "The boy admired himself / themselves".
     """
     noun, verb = choose(rng, _GENDERED), choose(rng, lexicon.REFLEXIVE)
     tense, adjectives = choose(rng, UNINFLECTED_TENSES), pick_adjectives(rng)
@@ -108,8 +110,8 @@ def anaphor_number(rng: random.Random) -> Twins:
 
 
 def anaphor_gender(rng: random.Random) -> Twins:
-    """Return two mirrored minimal pairs whose reflexive has the right or the wrong gender: "The queen admired herself /
-    himself".
+    """Return two minimal pairs in which the reflexive has the right or the wrong gender: "The queen admired herself /
+    himself" and "The king admired himself / herself".
     """
     verb, tense = choose(rng, lexicon.REFLEXIVE), Scene.draw(rng).tense()
     ending = Scene.draw(rng).place()
@@ -129,8 +131,8 @@ def _name(rng: random.Random, gender: str) -> NounPhrase:
 
 
 def embedded_reflexive(rng: random.Random) -> Twins:
-    """Return two mirrored minimal pairs such as "Mary says that Tom blames himself / herself". The nearest subject
-    determines the gender.
+    """Return two minimal pairs: "Mary says that Tom blames himself / herself" and "Tom says that Mary blames herself /
+    himself". The nearest subject determines the gender of the reflexive.
     """
     outer_verb, verb = choose(rng, lexicon.CLAUSAL), choose(rng, lexicon.REFLEXIVE)
     outer_tense, tense = choose(rng, EVENT_TENSES), Scene.draw(rng).tense()
@@ -145,8 +147,9 @@ def embedded_reflexive(rng: random.Random) -> Twins:
 
 
 def past_participle(rng: random.Random) -> Twins:
-    """Return two mirrored minimal pairs. In one, the past tense replaces a participle: "Tom has eaten / ate the pear".
-    In the other, a participle replaces the past tense: "Tom ate / eaten the pear".
+    """Return two minimal pairs. In the bad sentence of one pair, the past tense replaces a participle: "Tom has eaten /
+    ate the pear". In the bad sentence of the other pair, a participle replaces the past tense: "Tom ate / eaten the
+    pear".
     """
     scene = Scene.draw(rng)
     verb = choose(rng, _DISTINCT)
@@ -164,10 +167,10 @@ def past_participle(rng: random.Random) -> Twins:
 
 
 def polarity_adverb(rng: random.Random, broken: Broken) -> Twins:
-    """Return two mirrored minimal pairs such as "No boy has ever slept".
+    """Return two minimal pairs, with the good sentences "No boy has ever slept" and "Every boy has already slept".
 
-    If `broken` is "first", the bad sentence has "Every" instead of "No". If `broken` is "second", the bad sentence has
-    "already" instead of "ever".
+    The bad sentence of the first pair has "Every" instead of "No" if `broken` is "first", and "already" instead of
+    "ever" if `broken` is "second". In the second pair, the words change in the opposite direction.
     """
     scene = Scene.draw(rng)
     noun, positive = choose(rng, lexicon.PERSONS), choose(rng, ("every", "each"))
@@ -181,8 +184,8 @@ def polarity_adverb(rng: random.Random, broken: Broken) -> Twins:
 
 
 def any_or_some(rng: random.Random) -> Twins:
-    """Return two mirrored minimal pairs with exchanged "any" and "some": "Tom did not see any / some dogs" and "Tom saw
-    some / any dogs".
+    """Return two minimal pairs that exchange "any" and "some": "Tom did not see any / some dogs" and "Tom saw some /
+    any dogs".
     """
     scene = Scene.draw(rng)
     noun = choose(rng, (*lexicon.OBJECTS, *lexicon.ANIMALS))
@@ -197,10 +200,11 @@ def any_or_some(rng: random.Random) -> Twins:
 
 
 def quantifier_noun(rng: random.Random, broken: Broken) -> Twins:
-    """Return two mirrored minimal pairs such as "Every dog ran", in the past tense.
+    """Return two minimal pairs, with good sentences such as "Every dog ran" and "All dogs ran". The verb shows no
+    number.
 
-    If `broken` is "first", the bad sentence has "All" instead of "Every". If `broken` is "second", the bad sentence has
-    "dogs" instead of "dog".
+    The bad sentence of the first pair has "All" instead of "Every" if `broken` is "first", and "dogs" instead of "dog"
+    if `broken` is "second". In the second pair, the words change in the opposite direction.
     """
     scene = Scene.draw(rng)
     noun = choose(rng, (*lexicon.PERSONS, *lexicon.ANIMALS))
@@ -216,7 +220,9 @@ def quantifier_noun(rng: random.Random, broken: Broken) -> Twins:
 
 
 def there_agreement(rng: random.Random) -> Twins:
-    """Return two mirrored minimal pairs with the right and the wrong copula: "There is / are a dog near the river"."""
+    """Return two minimal pairs with the right and the wrong copula: "There is / are a dog near the river" and "There
+    are / is two dogs near the river".
+    """
     scene = Scene.draw(rng)
     noun, adjectives, place = (
         choose(rng, (*lexicon.ANIMALS, *lexicon.OBJECTS, *lexicon.PERSONS)),
@@ -233,8 +239,8 @@ def there_agreement(rng: random.Random) -> Twins:
 
 
 def object_or_none(rng: random.Random) -> Twins:
-    """Return two mirrored minimal pairs with exchanged transitive and intransitive verbs: "Tom carried / slept the
-    pear" and "Tom slept / carried by the lake".
+    """Return two minimal pairs that exchange a transitive and an intransitive verb: "Tom carried / slept the pear" and
+    "Tom slept / carried by the lake".
     """
     noun = choose(rng, lexicon.OBJECTS)
     if rng.random() < 0.5:

@@ -22,7 +22,8 @@ _MISSING_EVERY = 41
 def reading_files(pairs: Mapping[str, Sequence[Pair]], seed: int) -> Iterator[tuple[str, bytes]]:
     """Yield name and content of the table of reading times.
 
-    The sentences of the table are good sentences of `pairs`, the minimal pairs by paradigm.
+    `pairs` contains the minimal pairs of each paradigm, and the sentences of the table are good sentences of these
+    pairs.
     """
     drawn = random.Random(f"{seed}/reading_times")
     every = sorted({text_of(pair.good) for found in pairs.values() for pair in found})

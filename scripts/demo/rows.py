@@ -1,4 +1,5 @@
-"""Draws minimal pairs and rows of labelled tasks; no text occurs in the corpora or in two groups of rows.
+"""Draws minimal pairs and rows of labelled tasks. No drawn text also occurs in the corpora, and no two groups of rows
+contain equal texts.
 
 Words are drawn into slots, and patterns combine the slots to sentences. A pattern such as "A did not V.base the
 N.plural P" consists of slots and words. In `V.base`, V is a slot, and `base` is a field of the word in this slot. A
@@ -54,11 +55,12 @@ class Draw:
         self.slots: dict[str, Any] = {}
 
     def __call__(self, **sources: Source) -> None:
-        """Fill slots in the given order, each with a random item of its source, a sequence.
+        """Fill slots in the given order. Each keyword is a slot with its source, and a sequence as source provides a
+        random item for the slot.
 
         A source can also be a text, or a function; then the slot contains the text, or the value that the function
         returns for this object. A keyword `A_B` fills the two slots A and B with different items of the source. A
-        keyword `A_` fills only the slot A, by `some` instead of `one`.
+        keyword `A_` fills only the slot A, with the random draw of `some` instead of `one`.
         """
         for slot, source in sources.items():
             if callable(source):
@@ -84,18 +86,20 @@ class Draw:
         return self.rng.random() < 0.5
 
     def text(self, *patterns: str) -> str:
-        """Replace the slots in each pattern by their words, and return the resulting sentences as one text; a pattern
-        that ends in " ?" is a question.
+        """Replace every slot in each pattern by the word that was drawn for this slot, and return the resulting
+        sentences as one text; a pattern that ends in " ?" is a question.
         """
         return " ".join(text_of(self._sentence(pattern)) for pattern in patterns)
 
     def each(self, *patterns: str) -> tuple[str, ...]:
-        """Return one text for each pattern, with the slots replaced by their words."""
+        """Return one text for each pattern; every slot of a pattern is replaced by the word that was drawn for this
+        slot.
+        """
         return tuple(map(self.text, patterns))
 
     def texts(self, **patterns: str) -> dict[str, Any]:
-        """Return texts by field of a row: `patterns` maps each field to a pattern, whose slots are replaced by their
-        words.
+        """Return one text for each field of a row. `patterns` maps each field to a pattern; every slot of a pattern is
+        replaced by the word that was drawn for this slot.
         """
         return {name: self.text(pattern) for name, pattern in patterns.items()}
 
@@ -136,7 +140,9 @@ Broken = Literal["first", "second"]
 
 @dataclass(frozen=True)
 class Paradigm:
-    """One type of minimal pairs within a phenomenon; the function `draw` returns two mirrored pairs with new words."""
+    """One type of minimal pairs within a phenomenon; the function `draw` returns two new pairs, in which the good and
+    the bad form change places.
+    """
 
     uid: str
     field: str
@@ -154,7 +160,8 @@ def crossed(
     second: tuple[_Other, _Other],
     broken: Broken = "second",
 ) -> Twins:
-    """Return the mirrored twins of a sentence that the function `whole` makes of two parts; each part has two values.
+    """Return two minimal pairs in which the good and the bad form change places. The function `whole` makes a sentence
+    from two parts: `first` contains the two values of the first part, and `second` the two values of the second part.
 
     A good sentence combines the first value of both parts, or the second value of both parts. A bad sentence has the
     other value of the part `broken`.
@@ -217,10 +224,10 @@ _SHORT = 5
 
 @dataclass(frozen=True)
 class RowTask:
-    """A task: `make` draws the rows of a group by the group's index, and `fresh` names the fields whose texts must
-    occur nowhere else.
+    """A task: `make` draws the rows of a group by the group's index, and `fresh` names the fields of a row that contain
+    new texts.
 
-    No sentence of these texts is in the corpora, except for very short sentences, and no two groups have equal texts.
+    No sentence of new texts is in the corpora, except for very short sentences, and no two groups have equal texts.
     Rows are shuffled and, if `numbers` is true, numbered. If `make` has numbered the rows (by passage or pair), they
     keep their order.
     """
@@ -261,8 +268,8 @@ def labelled(*fresh: str, labels: int = 2) -> Callable[[Callable[[Draw, int, int
 def draw_splits(
     stream: str, splits: Mapping[str, tuple[RowTask, int]], taken: Container[str]
 ) -> dict[str, list[TaskRow]]:
-    """Return the rows of each split. Each split has the requested number of rows, rounded down to complete groups, but
-    at least one group.
+    """Return the rows of each split. A task draws its rows in groups, so the requested number of rows is rounded down
+    to complete groups; a split has at least one group.
 
     `stream` is the seed of the random draws. Raises ConfigError if a task has too few different rows.
     """

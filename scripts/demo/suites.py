@@ -1,4 +1,4 @@
-"""Miniature data for every suite of the papers, in the layouts of the published data.
+"""Miniature data for every suite of the replicated papers, in the layouts of the published data.
 
 `filter_data` is the archive of BabyLM 2023 (docs/papers/babylm-evaluation.md, "Files"). `glue`, `superglue` and `hans`
 are JSON lines with the fields of the data sets on the hub. `edge_probing` contains JSON lines in jiant's format, and a

@@ -1,9 +1,9 @@
 """Means and standard deviations of a model's scores over its runs, and two kinds of averages over tasks.
 
-A run here is one combination of pretraining seed, fine-tuning seed and learning rate. As in the papers, the mean
-includes every run that has a value, even failed runs. A run has failed if its predictions are constant or uncorrelated
-with the labels. For example, the averages in ELC-BERT, Table 9, include the constant 61.4 ± 0.0 on WSC. Failed runs are
-counted, and `mean_without_failed` is the mean of the other runs.
+A run here is one combination of pretraining seed, fine-tuning seed and learning rate. As in the replicated papers, the
+mean includes every run that has a value, even failed runs. A run has failed if its predictions are constant or
+uncorrelated with the labels. For example, the averages in ELC-BERT, Table 9, include the constant 61.4 ± 0.0 on WSC.
+Failed runs are counted, and `mean_without_failed` is the mean of the other runs.
 """
 
 import math
@@ -108,7 +108,8 @@ def aggregate_values(
     """Return the mean and standard deviation over runs. Each run is a tuple (value, reason of failure, standard
     deviation due to the choice of test items).
 
-    Several runs have no common sampling deviation, so the result contains a sampling deviation only for a single run.
+    For a single run, the result also contains the deviation due to the choice of test items. Several runs have no
+    common deviation of this kind, so this deviation is then None.
     """
     numbers = [(value, failed, sampling) for value, failed, sampling in runs if value is not None]
     mean, std = mean_and_deviation([value for value, _, _ in numbers])
@@ -169,7 +170,7 @@ def average_per_run(runs: "pl.DataFrame", tasks: int, blind_guess: float | None)
 
 
 def by_run(runs: "pl.DataFrame") -> "GroupBy":
-    """Group rows of measurements of several tasks by run.
+    """Group the measurements of several tasks, so that each group contains the rows of one run.
 
     Rows of one run agree in pretraining seed, fine-tuning seed and the rank of the learning rate among the task's
     learning rates. The rank replaces the learning rate, because tasks may have different learning rates.

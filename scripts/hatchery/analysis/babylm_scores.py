@@ -22,7 +22,8 @@ TASKS = ("boolq", "mnli", "mrpc", "multirc", "qqp", "rte", "wsc")
 PIQA = ("global_piqa_parallel", "global_piqa_nonparallel")
 READING, ACQUISITION, GLUE = "reading", "acquisition", "glue"
 Parts = Mapping[str, float | None]
-"""Points by part of the overall score, from 0 to 100 (correlations from -100). A score that was not measured is None.
+"""Points for each part of BabyLM's overall score, from 0 to 100 (correlations from -100). A score that was not measured
+is None.
 """
 
 
@@ -43,12 +44,12 @@ class Rules:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Return the names of all parts of the overall score, in the order of the tables."""
+        """Return the names of all parts of the overall score, in the order of the columns of the leaderboard table."""
         return (*self.language, *self.likeness)
 
     @property
     def suites(self) -> tuple[str, ...]:
-        """Return the names of the parts that are suites of minimal pairs."""
+        """Return the names of those parts of the overall score that are suites of minimal pairs."""
         return tuple(part for part in self.parts if part not in (GLUE, READING, ACQUISITION))
 
     def mean(self, parts: Parts, acquisition: bool = True) -> float:
@@ -116,12 +117,15 @@ class RowCount(Record):
 
 
 def suites_of(part: str) -> tuple[str, ...]:
-    """Return the names of a part's suites, without the prefix that all names share."""
+    """Return the names of the suites that belong to a part of BabyLM's overall score. The names are without the prefix
+    that all suites of an experiment share.
+    """
     return PIQA if part == "global_piqa" else (part,)
 
 
 def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str, edition: Edition) -> dict[str, float | None]:
-    """Return the score of one run by part, given its rows of `measurements.parquet`.
+    """Return the score of one run for each part of BabyLM's overall score. `measurements` contains the run's rows of
+    `measurements.parquet`.
 
     `suites` and `tasks` are the prefixes of names such as `<suites>_blimp` and `<tasks>_boolq`. If a part has several
     suites or tasks, its score is the mean of their scores. As on BabyLM's server, a missing suite or task counts as 0,
@@ -157,7 +161,8 @@ def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str, edition: Edi
 def official_parts(
     measurements: "pl.DataFrame", suites: str, tasks: str, counts: Sequence[RowCount]
 ) -> dict[str, bool]:
-    """Map each measured part of a run to True if it was measured on the official data and with the rules of 2026.
+    """Map each measured part of BabyLM's overall score to True if the part was measured on the official data and with
+    BabyLM's rules of 2026.
 
     `counts` are the official numbers of rows; all other arguments are as in `parts_of`. The age of acquisition has no
     official word list. It counts as official if all other measured parts are official.
@@ -195,8 +200,8 @@ def official_parts(
 
 
 def _same(found: Mapping[str, int], expected: Mapping[str, int], some: bool) -> bool:
-    """Return True if the measured number of rows of each task equals the official number. Unless `some` is true, either
-    all tasks or no tasks must have been measured.
+    """Return True if the measured number of rows of every measured task equals the official number. If `some` is false,
+    also return False if some tasks were measured and other tasks were not.
     """
     return all(expected.get(uid) == rows for uid, rows in found.items()) and (some or len(found) in (0, len(expected)))
 

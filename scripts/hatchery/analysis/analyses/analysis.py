@@ -76,10 +76,11 @@ def paper_files(paper: str) -> list[str]:
 class Study:
     """The input of an analysis.
 
-    `runs` are all pretrained models, in the order of the configuration. `sets` maps models to the names of their grid
-    sets. `published` names the papers, and the rows of their tables, that the models replicate. `tables` are the paths
-    of the tables and manifests that the analysis reads, with the keys from `Analysis.needs`. `files` are the paths of
-    the tables of published values, by their names relative to `config/published/`.
+    `runs` are all pretrained models, in the order of the configuration. `sets` maps a model to the name of its grid
+    set: the entry of `sets`, in the grid of the model's experiment, that contains the model. `published` names the
+    papers that the models replicate, and the replicated rows of the papers' tables. `tables` are the paths of the
+    tables and manifests that the analysis reads, with the keys from `Analysis.needs`. `files` are the paths of the
+    tables of published values, by their names relative to `config/published/`.
     """
 
     name: str
@@ -121,9 +122,9 @@ class Analysis:
     """Declaration of an analysis, whose name is the name of its file.
 
     `needs` are functions that return the paths of input files (`needs.py`). `published` returns, for given settings,
-    the names without suffix of the tables below `config/published/` that the analysis reads. `check` raises ConfigError
-    at planning time if the settings do not fit the runs of the study. Increase `version` if a change of the code
-    changes the findings. `of_translations` is true if the analysis needs translated test sets.
+    the names of the tables that the analysis reads, relative to `config/published/` and without file suffix. `check`
+    raises ConfigError at planning time if the settings do not fit the runs of the study. Increase `version` if a change
+    of the code changes the findings. `of_translations` is true if the analysis needs translated test sets.
 
     Some experiments have this analysis without a study. For such an experiment, `own` returns the settings of the
     analysis. For other experiments, `own` returns None. `place` is the position of an analysis without a study on the

@@ -1,4 +1,5 @@
-"""An experiment's models as rows of BabyLM's leaderboard, with published rows, chance levels, and 95 % intervals.
+"""An experiment's models as rows of BabyLM's leaderboard, with the published rows of other models, chance levels, and
+95 % intervals.
 
 Source: docs/papers/babylm-2026.md, "Leaderboard". Every experiment with `submission` has this analysis.
 """
@@ -75,7 +76,8 @@ def read_published(path: Path) -> list[PublishedScore]:
 
 
 def leaderboard(settings: LeaderboardSettings, study: Study) -> Findings:
-    """Return the table with the rows of our models, the published rows, and the row of the chance level.
+    """Return the table with the rows of our models, the rows of the published leaderboard, and the row of the chance
+    level.
 
     Raises ManifestError for an altered file, and EvaluationError for an invalid file.
     """
@@ -129,8 +131,8 @@ def leaderboard(settings: LeaderboardSettings, study: Study) -> Findings:
 
 @dataclass(frozen=True)
 class _Entry:
-    """A row of the leaderboard: the scores and the half widths of their 95 % intervals, by part of the benchmark, and
-    the number of pretraining seeds.
+    """A row of the leaderboard: for each part of BabyLM's overall score, the score and the half width of its 95 %
+    interval; and the number of pretraining seeds.
     """
 
     name: str
@@ -165,8 +167,8 @@ def half_interval(values: Sequence[float]) -> float:
 
 
 def _printed(name: str, found: Mapping[str, float], settings: LeaderboardSettings) -> _Entry:
-    """Return a row with published scores, which `found` contains by part, and the printed mean. If no mean is printed,
-    compute the mean from the scores.
+    """Return a row with the published scores of a model and their published mean. `found` maps the parts of BabyLM's
+    overall score to the published scores. If no mean is published, the mean is computed from the scores.
 
     The row also contains a second mean, in which the score for the age of acquisition counts as 0.
     """

@@ -1,4 +1,5 @@
-"""An experiment's models in BabyLM's multilingual track: scores by language and part of the benchmark, and their means.
+"""An experiment's models in BabyLM's multilingual track: scores for each language and each part of the benchmark (such
+as a suite or a fine-tuning task), and means of these scores.
 
 Source: docs/papers/babylm-2026.md, "The multilingual track". Every experiment with `multilingual_submission` has this
 analysis.
@@ -49,8 +50,9 @@ class MultilingualSettings(AnalysisSettings):
 
 
 def multilingual(settings: MultilingualSettings, study: Study) -> Findings:
-    """Return tables with the overall score of each model, its means over the parts of each language, and its score on
-    each part. Raises ManifestError for an altered table.
+    """Return tables with the overall score of each model, its mean scores in each language (over zero-shot parts, over
+    fine-tuning parts, and over all parts), and its score on each part. A part is, for example, a suite or a fine-tuning
+    task. Raises ManifestError for an altered table.
     """
     from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 

@@ -1,7 +1,7 @@
 """Sizes of the models' training text: selected texts by corpus and level (sentence or span), and sequences by split.
 
-Source: the reduced-vocabulary study, Section 3.2 and Table 1. If `published` is set, the printed sizes of a corpus are
-shown next to the sizes of our corpora.
+Source: "Honey, I Shrunk the Language" (the reduced-vocabulary study), Section 3.2 and Table 1. If `published` is set,
+the sizes that the paper prints for a corpus are shown next to the sizes of our corpora.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,18 +35,20 @@ SizeKey = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusSizesSettings(AnalysisSettings):
-    """Settings of the analysis: the experiments whose corpora are shown, and the printed sizes for comparison."""
+    """Settings of the analysis: the experiments whose corpora are shown, and the published sizes for comparison."""
 
     experiments: PartsOfStudy = ()
     """Experiments of the study whose corpora are shown; an empty list means all."""
     published: str = ""
-    """Name of the corpus in the table of printed sizes, config/published/corpora/sizes.csv; empty shows no printed
-    sizes."""
+    """Name of the corpus in the table of published sizes, config/published/corpora/sizes.csv; if empty, no published
+    sizes are shown.
+    """
 
 
 def analyse(settings: CorpusSizesSettings, study: Study) -> Findings:
-    """Return the sizes of the selected texts and of the sequences of every corpus. If `published` is set, printed sizes
-    precede the sizes of our corpora. Raises ManifestError for an altered file, and EvaluationError for an invalid file.
+    """Return the sizes of the selected texts and of the sequences of every corpus. If `published` is set, the sizes
+    printed in the paper precede the sizes of our corpora. Raises ManifestError for an altered file, and EvaluationError
+    for an invalid file.
     """
     from hatchery.analysis.corpus_statistics import ALL, read_published_sizes
     from hatchery.corpora.documents import SPLITS
@@ -70,8 +72,8 @@ def analyse(settings: CorpusSizesSettings, study: Study) -> Findings:
 
 
 def _ours(settings: CorpusSizesSettings, study: Study) -> tuple[dict[str, "SizeTable"], dict[str, "SizeTable"]]:
-    """Return two mappings from experiments to sizes. The first contains the sizes of selected texts by (source, level),
-    the second the sizes of sequences, summed over sources, by split.
+    """Return two mappings from experiments to sizes. The first mapping contains the sizes of selected texts by source
+    and level (sentence or span). The second mapping contains the sizes of sequences by split, summed over sources.
     """
     from hatchery.analysis.corpus_statistics import (
         ALL,
@@ -101,8 +103,9 @@ def _ours(settings: CorpusSizesSettings, study: Study) -> tuple[dict[str, "SizeT
 
 
 def _printed(rows: Sequence["PublishedSize"], selected: bool) -> "SizeTable":
-    """Return the printed sizes of the selected texts by (source, level). If `selected` is false, return the printed
-    sizes of the sequences, summed over sources, by split. Sources, levels and measures have Hatchery's names.
+    """Return the sizes that the paper prints for selected texts, by source and level (sentence or span). If `selected`
+    is false, return the sizes that the paper prints for sequences, by split and summed over sources. Sources, levels
+    and measures are named as in Hatchery.
     """
     from hatchery.analysis.corpus_statistics import ALL, place_of
     from hatchery.corpora.documents import SPLITS

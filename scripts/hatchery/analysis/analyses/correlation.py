@@ -1,11 +1,12 @@
 """Spearman's correlation between perplexity and scores after fine-tuning, with the number of models n and the p value.
 
 The analysis answers two questions. Do models with a lower perplexity have higher scores? Do compute-optimal models have
-higher scores than other models of equal size? Source: the reduced-vocabulary study, Section 5.3 and Figure 4.
+higher scores than other models of equal size? Source: "Honey, I Shrunk the Language" (the reduced-vocabulary study),
+Section 5.3 and Figure 4.
 
-If `paper` is set, three further results are shown. The first result is the printed correlations. The second result is
-the p values that follow from the printed correlations and the printed number of models. The third result is the
-correlation over the models in the paper's Table 3. The printed p values do not fit the printed number of models
+If `paper` is set, three further results are shown. The first result is the correlations printed in the paper. The
+second result is the p values that follow from these correlations and the printed number of models. The third result is
+the correlation over the models in the paper's Table 3. The printed p values do not fit the printed number of models
 (docs/papers/reduced-vocabulary.md, "Correlation"). Therefore n and p are always shown together.
 """
 
@@ -230,7 +231,7 @@ def _published_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pa
 
 def _printed(settings: CorrelationSettings, study: Study) -> dict[str, tuple[float, float]]:
     """Return Spearman's rho and its p value as printed in the text of the reduced-vocabulary study, by suite. Suites
-    have their names in the published values.
+    are named as in the table of the study's published values (`config/published/values/`).
     """
     from hatchery.analysis.published_values import read_numbers
 

@@ -1,12 +1,13 @@
 """Incremental cost-effectiveness: the reduction of perplexity per additional 1e9 FLOPs, for each increase of a model
 size.
 
-Source: the reduced-vocabulary study, Section 4.4, Equation 1 and Table 2. A positive ratio means that the perplexity
-decreases. FLOPs are counted for one training sequence, without the projection from embedding size to hidden size. The
-unit (1e9 FLOPs) is inferred, because the paper's text mentions both billions and millions.
+Source: "Honey, I Shrunk the Language" (the reduced-vocabulary study), Section 4.4, Equation 1 and Table 2. A positive
+ratio means that the perplexity decreases. FLOPs are counted for one training sequence, without the projection from
+embedding size to hidden size. The unit (1e9 FLOPs) is inferred, because the paper's text mentions both billions and
+millions.
 
-If `paper` is set, two further kinds of ratios are shown: the printed ratios, and ratios computed from the perplexities
-that the authors logged (docs/papers/reduced-vocabulary.md, "Cost-effectiveness").
+If `paper` is set, two further kinds of ratios are shown: the ratios that the paper prints, and ratios computed from the
+perplexities that its authors logged (docs/papers/reduced-vocabulary.md, "Cost-effectiveness").
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,7 +50,9 @@ class Option:
 
 @dataclass(frozen=True)
 class Step:
-    """Two models that differ only in the size `size`. The larger model has the next larger value of this size."""
+    """Two models that differ in a single size, such as the number of layers; `size` names this size. The larger model
+    has the next larger value of this size.
+    """
 
     size: str
     smaller: Option
@@ -57,16 +60,17 @@ class Step:
 
     @property
     def ratio(self) -> float | None:
-        """Reduction of perplexity per 1e9 additional FLOPs for one training sequence; None if the larger model does not
-        cost more.
+        """Reduction of perplexity from the smaller to the larger model, per 1e9 additional FLOPs in one training
+        sequence. None if the larger model does not have more FLOPs.
         """
         cost = (self.larger.flops - self.smaller.flops) / GIGA
         return (self.smaller.perplexity - self.larger.perplexity) / cost if cost > 0 else None
 
 
 def steps(options: Sequence[Option], sizes: Sequence[str]) -> list[Step]:
-    """Return all pairs of models that differ in exactly one size, which is in `sizes`. The two values of this size are
-    neighbours among the models that have the same other sizes. Pairs are in the order of `sizes`.
+    """Return all pairs of models that differ in exactly one size, such as the number of layers. `sizes` names the sizes
+    that may differ. The two values of this size are neighbours among the models whose other sizes are equal. Pairs are
+    in the order of `sizes`.
 
     Among models with equal sizes, only the first is used. If several series of models vary the same size, their pairs
     are in the order of the first models of the series.
@@ -123,7 +127,9 @@ class CostEffectivenessSettings(AnalysisSettings):
 
 
 def check(settings: CostEffectivenessSettings, study: Study) -> None:
-    """Raise ConfigError if `sets` contains a name that is not the name of a grid set of the study."""
+    """Raise ConfigError if the setting `sets` contains a name that is not the name of a grid set: an entry of `sets` in
+    the grid of one of the study's experiments.
+    """
     known = list(dict.fromkeys(study.sets.values()))
     for name in settings.sets:
         if name not in known:
@@ -200,8 +206,8 @@ def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dic
 
 
 def _logged_options(settings: CostEffectivenessSettings, study: Study) -> list[Option]:
-    """Return the models in the authors' logs that were trained with the default learning rate and have the sizes of a
-    model in Table 3 of the reduced-vocabulary study.
+    """Return those models of the reduced-vocabulary study's published logs that were trained with the default learning
+    rate and have the sizes of a model in the study's Table 3.
     """
     from hatchery.analysis.published_curves import DEFAULT_RATE, read_published_curves, shape_row
     from hatchery.analysis.published_values import read_numbers
@@ -224,7 +230,9 @@ def _logged_options(settings: CostEffectivenessSettings, study: Study) -> list[O
 
 
 def _printed(settings: CostEffectivenessSettings, study: Study) -> dict[tuple[str, tuple[int, ...]], float]:
-    """Return the ratios printed in the paper, by (varied size, sizes of the larger model)."""
+    """Return the cost-effectiveness ratios that the reduced-vocabulary study prints for pairs of models. A key is (name
+    of the size that differs, all sizes of the larger model).
+    """
     from hatchery.analysis.published_curves import shape_of
     from hatchery.analysis.published_values import read_numbers
 
@@ -235,7 +243,7 @@ def _printed(settings: CostEffectivenessSettings, study: Study) -> dict[tuple[st
 
 
 def _place(step: Step) -> tuple[str, tuple[int, ...]]:
-    """Return the key under which `_printed` returns the ratio of a pair of models."""
+    """Return the key under which `_printed` returns the cost-effectiveness ratio of a pair of models."""
     return step.size, tuple(step.larger.sizes.values())
 
 
@@ -256,8 +264,8 @@ def _table(
     found: Mapping[tuple[str, str], Sequence[Step]],
     printed: Mapping[tuple[str, tuple[int, ...]], float],
 ) -> Table:
-    """Return a table with a row for each pair of models, and a column with the cost-effectiveness ratios of each source
-    (paper, logged runs, experiments).
+    """Return a table with a row for each pair of models, and a column of cost-effectiveness ratios for each source: our
+    experiments, the logs of the reduced-vocabulary study, and the ratios printed in its paper.
     """
     places: dict[tuple[str, tuple[int, ...], tuple[int, ...]], dict[tuple[str, str], Step]] = {}
     for key, each in found.items():

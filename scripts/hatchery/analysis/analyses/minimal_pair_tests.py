@@ -1,4 +1,4 @@
-"""Exact significance tests of the difference between two models scored on the same minimal pairs, over the pairs.
+"""Exact significance tests of the difference between the accuracies of two models on the same minimal pairs.
 
 Every experiment with several such models has this analysis. `paired_tests` computes the tests.
 """

@@ -1,8 +1,8 @@
 """Minimal pairs that models misjudge, and biased paradigms, in which a superficial property reveals the good sentence.
 
-Source: inferred. An untrained model has learned no grammar. If its accuracy on a paradigm is far from 50 %, the good
-and the bad sentences differ in a superficial property, most often in length. The chance level of this paradigm is then
-not 50 %. Every experiment with minimal pairs has this analysis.
+Source: no paper; Hatchery adds this analysis. An untrained model has learned no grammar. If its accuracy on a paradigm
+is far from 50 %, the good and the bad sentences differ in a superficial property, most often in length. The chance
+level of this paradigm is then not 50 %. Every experiment with minimal pairs has this analysis.
 """
 
 from collections import Counter
@@ -54,10 +54,10 @@ class MisjudgedPairsSettings(AnalysisSettings):
 class _Suite:
     """A suite of minimal pairs with the models' judgements.
 
-    `pairs` has the columns paradigm, pair_id, good, bad, tokens_good, tokens_bad. The other fields are arrays, float64
-    [pairs]. `wrong` is the fraction of seeds that misjudge a pair, for each trained model. `margins` is the score of
-    the bad sentence minus the score of the good sentence in nats, averaged over trained models and seeds. `guessed` is
-    the fraction of seeds that judge a pair correctly, averaged over untrained models, or None without untrained models.
+    `pairs` has the columns paradigm, pair_id, good, bad, tokens_good, tokens_bad. All arrays are float64 [pairs].
+    `wrong` maps each trained model to the fraction of its seeds that misjudge a pair. `margins` is the score of the bad
+    sentence minus the score of the good sentence in nats, averaged over trained models and seeds. `guessed` is the
+    fraction of seeds that judge a pair correctly, averaged over untrained models, or None without untrained models.
     """
 
     pairs: "pl.DataFrame"
@@ -188,7 +188,8 @@ def _paradigms(suite: str, judged: _Suite) -> Iterator[Numbers]:
 
 def _misjudged(suite: str, judged: _Suite) -> list[Numbers]:
     """Return at most PAIRS_LISTED minimal pairs that trained models misjudge. The pairs are in descending order of the
-    fraction of wrong judgements, averaged over these models, and then of `margins`.
+    fraction of wrong judgements, averaged over these models. Pairs with equal fractions are in descending order of
+    `margins`: the score of the bad sentence minus the score of the good sentence.
     """
     import numpy as np
 

@@ -158,8 +158,8 @@ def compare(settings: NoiseFloorSettings, study: Study) -> Findings:
 
 
 def _values(frame: "pl.DataFrame") -> dict[Key, SeededValues]:
-    """Return the scores of pretrained models without fine-tuning, by (suite, task, metric): scores on whole splits and
-    suites, and averages over suites.
+    """Return the scores of pretrained models without fine-tuning, by (suite, task, metric): the scores on whole splits,
+    the scores on whole suites, and the average scores within each suite.
     """
     import polars as pl
 

@@ -17,9 +17,10 @@ BEYOND_CHANCE = 0.05
 class Nouns:
     """Nouns of an analysis, for columns of `numbers.csv` and for sentences.
 
-    `group` names a suite or task, `items` its pairs or rows, and `runs` the repetitions of a model. `runs_of` names
-    these repetitions in a sentence about one model. `title` is the caption of the table, `what` explains the compared
-    numbers, and `nothing` is the note if there are no comparisons.
+    `group` is the noun for a suite or task, `items` is the noun for its minimal pairs or rows, and `runs` is the noun
+    for the repetitions of a model. `runs_of` is the noun for these repetitions in a sentence about one model. `title`
+    is the caption of the table, `what` explains the compared numbers, and `nothing` is the note if there are no
+    comparisons.
     """
 
     title: str
@@ -37,8 +38,8 @@ def has_single(row: Mapping[str, Any]) -> bool:
 
 
 def is_beyond_chance(row: Mapping[str, Any], runs: str) -> bool:
-    """Return True if the difference between two models is significant in the test over items and exceeds its standard
-    deviations over runs and over pretraining seeds.
+    """Return True if the difference between two models is significant in the test over items, and also exceeds both of
+    its standard deviations (over runs and over pretraining seeds).
 
     Return False if one of the two models has only one pretraining seed. If runs failed, the difference without these
     runs must have the same sign, and must also exceed its standard deviation.

@@ -1,7 +1,8 @@
 """Exact tests over items: could a difference between two models on the same items be chance?
 
-Source: inferred, because no paper tests its differences in this way. For single runs, the test is McNemar's (1947). An
-item is a minimal pair or a row of a fine-tuning task; the calling analysis reads the models' answers to the items.
+Source: none of the replicated papers, which do not test their differences in this way; Hatchery adds the tests. For
+single runs, the test is McNemar's (1947). An item is a minimal pair or a row of a fine-tuning task; the calling
+analysis reads the models' answers to the items.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,8 +50,8 @@ def check(settings: PairedTestsSettings, study: Study) -> None:
 class Answers:
     """A model's answers to the items of a suite or task: `right` bool [runs, items] is True for correct answers.
 
-    `trainings` int64 [runs] is the index of each run's pretraining. `failed` bool [runs] is True for failed runs, and
-    None if runs cannot fail.
+    `trainings` int64 [runs] contains, for each run, the index of the pretrained model (seed) that the run evaluates or
+    fine-tunes. `failed` bool [runs] is True for failed runs, and None if runs cannot fail.
     """
 
     right: "np.ndarray"

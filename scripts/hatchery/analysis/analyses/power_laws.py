@@ -1,7 +1,8 @@
 """Power laws between loss and FLOPs, tokens or parameters of compute-optimal models, and break points between two laws.
 
-Source: the reduced-vocabulary study, Section 5.1 and Figures 1 to 3. If `paper` is set, the paper's published learning
-curves are analysed in the same way, and the printed fits are shown next to ours.
+Source: "Honey, I Shrunk the Language" (the reduced-vocabulary study), Section 5.1 and Figures 1 to 3. If `paper` is
+set, the learning curves that its authors published are analysed in the same way, and the fits printed in the paper are
+shown next to ours.
 """
 
 from collections.abc import Iterable, Sequence

@@ -31,8 +31,8 @@ CellKey = tuple[str, str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnSettings(Settings):
-    """A column of the published table, which shows one score per model. Suite, task and metric have their names in
-    `summary.csv` and in the published values.
+    """A column of the published table, which shows one score per model. Suite, task and metric are named as in
+    `summary.csv` and in the table of published values.
     """
 
     heading: str
@@ -80,8 +80,9 @@ class PublishedTableSettings(AnalysisSettings):
 
 
 def analyse(settings: PublishedTableSettings, study: Study) -> Findings:
-    """Return the paper's rows, each followed by the rows of our models. Raises ManifestError for an altered file, and
-    EvaluationError for an invalid file."""
+    """Return the rows of the paper's table, each followed by the rows of our models that replicate it. Raises
+    ManifestError for an altered file, and EvaluationError for an invalid file.
+    """
     from hatchery.analysis.published_values import read_numbers
 
     numbers = [n for n in read_numbers(study.files[f"values/{settings.paper}"]) if n.table == settings.table]
@@ -159,10 +160,10 @@ def _text(column: ColumnSettings, value: float | None, signed: bool = False) -> 
 
 
 def _printed_sizes(settings: PublishedTableSettings, study: Study, names: Sequence[str]) -> dict[str, str]:
-    """Return the printed numbers of parameters, in millions, by row.
+    """Return the numbers of parameters that the paper prints, in millions, by row.
 
-    The printed sizes are in the order of `names`. If the number of printed sizes is not the number of `names`, no sizes
-    are returned.
+    The paper's numbers are in the order of `names`. If there are more or fewer numbers than `names`, the result is
+    empty.
     """
     from hatchery.analysis.published_values import PAPERS
     from hatchery.artifacts.records import read_rows
@@ -187,8 +188,8 @@ def _repeated(study: Study) -> dict[str, dict[str, str]]:
 
 def _ours(settings: PublishedTableSettings, study: Study) -> dict[tuple[str, CellKey], float]:
     """Return the scores, numbers of parameters (millions) and training costs (10^15 FLOPs) of our models by (model,
-    (suite, task, metric)). Suites have their names in the published values. Numbers of parameters and costs are read
-    from the run with the first seed.
+    (suite, task, metric)). Suites are named as in the table of published values. Numbers of parameters and costs are
+    read from the run with the first seed.
     """
     from hatchery.analysis.flops_counts import training_flops
     from hatchery.analysis.summary_rows import read_summary
@@ -217,9 +218,10 @@ def _value(
 ) -> float | None:
     """Return the value of our model for a row and a column; None if the study has no value for this cell.
 
-    If the setting `minus` is set, return the difference from the first model that replicates the row `minus`. If the
-    setting `change_from` is set, return the change from the model of another experiment. This model is the first that
-    replicates the row whose name is `name` without the suffix `change_from`.
+    If the setting `minus` is set, return our model's value minus the value of another model: the first model that
+    replicates the row `minus`. If the setting `change_from` is set, return the change from another experiment's model
+    to our model. The other experiment's model is the first that replicates the row named `name` without the suffix
+    `change_from`.
     """
     model, place = repeated[experiment].get(name + column.variant), _place(column)
     if model is None:
@@ -241,8 +243,8 @@ def _value(
 
 
 def _measure(place: CellKey) -> CellKey:
-    """Return the key of the number whose change is shown in the column with the key `place`. If the column shows no
-    change, return `place`. A key is (suite, task, metric).
+    """Return the key of the number from which the column with the key `place` computes a change between two models. If
+    the column shows no change, return `place`. A key is (suite, task, metric).
     """
     suite, task, metric = place
     if not metric.endswith(CHANGE):

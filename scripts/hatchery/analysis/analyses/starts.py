@@ -44,8 +44,8 @@ def check(settings: StartsSettings, study: Study) -> None:
 def compare(settings: StartsSettings, study: Study) -> Findings:
     """Return a row for each BLEU and chrF score of each translation model.
 
-    If the score is comparable with the score of the reference initialisation, the row also contains the difference
-    between these scores and its standard error.
+    If the score is comparable with the score of the reference initialisation (the setting `against`), the row also
+    contains the difference between the two scores, and the standard error of this difference.
     """
     import polars as pl
 
@@ -87,8 +87,8 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
 
 
 def _reference(key: Key, against: str) -> Key:
-    """Return the key of the score with which the score `key` is compared: the same score of the reference
-    initialisation in the same experiment.
+    """Return the key of the reference score for the score with the key `key`. The reference score has the same suite,
+    task and metric, and is the score of the run `against` in the same experiment.
     """
     model, suite, task, metric = key
     return f"{model.partition('/')[0]}/{against}", suite, task, metric

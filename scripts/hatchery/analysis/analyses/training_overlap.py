@@ -1,8 +1,9 @@
 """Sentences of minimal pairs that occur in the training text of the models.
 
-Source: inferred. If the training text contains only the good sentence of a pair, a model can judge the pair from
-memory. A sentence occurs in the text if one line contains its words in sequence, with equal spelling and punctuation; a
-sentence of one or two words must be a whole line. Every experiment with minimal pairs has this analysis.
+Source: no paper; Hatchery adds this analysis. If the training text contains only the good sentence of a pair, a model
+can judge the pair from memory. A sentence occurs in the text if one line contains its words in sequence, with equal
+spelling and punctuation; a sentence of one or two words must be a whole line. Every experiment with minimal pairs has
+this analysis.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,8 +43,8 @@ class TrainingOverlapSettings(AnalysisSettings):
 
 
 def count_overlap(settings: TrainingOverlapSettings, study: Study) -> Findings:
-    """Return a row for each suite and corpus, with the numbers of sentences in the training text. Raises
-    EvaluationError or ManifestError for unreadable files.
+    """Return a row for each suite and corpus. The row contains the numbers of the suite's good and bad sentences that
+    occur in the training text. Raises EvaluationError or ManifestError for unreadable files.
     """
     pairs: dict[str, list[tuple[Words, Words]]] = {}
     suites = {suite: models for suite, models in manifests_of(study, MINIMAL_PAIRS).items() if are_pairs(models)}
