@@ -223,8 +223,9 @@ class SuiteSettings(Settings):
 
     @property
     def has_template(self) -> bool:
-        """True for BabyLM's editions since 2025: before each text, external models read the special tokens of the
-        template in their tokenizer's file. In the multilingual track (`track`), they read one BOS instead.
+        """True for BabyLM's editions since 2025. In these editions, an external model reads each text with the
+        special tokens that the template in its tokenizer's file adds. This property is also true in the multilingual
+        track (`track`), in which an external model reads one BOS before each text instead.
         """
         return self.edition != 2023
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class Use(NamedTuple):
-    """The uses that a model supports (masked, causal, translation; for an external model also encoder_decoder). The
-    first use is the default."""
+    """The ways in which a model can predict, called uses: masked, causal, translation; for an external model also
+    encoder_decoder. The first use is the default."""
 
     kinds: tuple[ModelKind, ...]
     predicted_before: int = 0
@@ -45,8 +45,8 @@ def objective_of_model(model: Manifest) -> ObjectiveKeys:
 
 
 def use_of(trained: Manifest, model: "LanguageModel") -> Use:
-    """Return the uses of a Hatchery model. If the manifest contains no objective, the uses are derived from the model's
-    configuration.
+    """Return the ways in which a Hatchery model can predict (masked, causal or translation). If the manifest contains
+    no objective, these uses are derived from the model's configuration.
     """
     if "objective" in trained.settings:
         return use_of_objective(objective_of_model(trained))
@@ -56,13 +56,13 @@ def use_of(trained: Manifest, model: "LanguageModel") -> Use:
 
 
 def use_of_objective(objective: ObjectiveKeys) -> Use:
-    """Return the uses of a model that was trained with `objective`."""
+    """Return the ways in which a model trained with `objective` can predict (masked, causal or translation)."""
     only = objective.learned[0] if objective.learned != objective.kinds else None
     return Use(objective.kinds, objective.predicted_before, objective.appends_end_token, only)
 
 
 def measured_objective(settings: PerplexitySettings, model: Manifest) -> Objective:
-    """Return the objective that selects the tokens of held-out text that a model predicts.
+    """Return the objective that selects, in held-out text, the tokens which the model must predict.
 
     If the model's manifest contains no objective, tokens are masked as in `common_masks`. Raises the ManifestError of
     `asked_objective`.

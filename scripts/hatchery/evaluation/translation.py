@@ -4,8 +4,8 @@
 writes three files: scores.csv, `<test>.txt` with a translation per line, and `<test>.reference.txt` with the
 references. If BLEU on validation text selects the beam size (Section 4.1 of "A Natural Bias for Language Generation
 Models"), the stage also writes `beams.csv`. The model's own tokenizer encodes all test sets, even test sets from
-corpora on which the tokenizer was not trained. Translations are compared with the references in their original
-spelling.
+corpora on which the tokenizer was not trained. The references are compared as written in the corpus, not as encoded and
+decoded by the tokenizer.
 """
 
 from collections.abc import Mapping
@@ -110,8 +110,9 @@ def score(
 ) -> Scores:
     """Translate the source sentences of each test set, and score the translations against the references.
 
-    `pairs` maps each test set to its source sentences and references. The tables are scores.csv, with scores from 0 to
-    100, and, if the beam size is chosen, beams.csv. The texts are the translations and the references.
+    `pairs` maps each test set to its source sentences and references. The result contains the table scores.csv, with
+    scores from 0 to 100, and text files with the translations and the references. If `settings.beams` is set, the beam
+    size is selected by BLEU, and the result also contains the table beams.csv.
     """
     rows: list[tuple[Any, ...]] = []
 

@@ -21,7 +21,7 @@ STATES = "hidden_states"
 
 
 class UserEncoder(Encoder):
-    """The encoder of a user's module, whose method `hidden_states` returns the hidden states.
+    """An encoder whose hidden states are computed by the method `hidden_states` of a user's module.
 
     Raises EvaluationError for a module without this method, and ModelError for states whose shape is not [sequences,
     tokens, width].

@@ -1,5 +1,5 @@
-"""Scoring methods (ways), and the models that each method fits. Planning checks before any training that the method
-fits the model, and jobs check it again.
+"""Scoring methods (ways), and the models that each method fits. Before any training, the workflow checks that each
+chosen method fits its model. Jobs repeat this check.
 
 A masked model predicts a masked token at the token's own position. A hybrid model (GPT-BERT) predicts a masked token at
 the previous position, and can also continue a text. A method that reads the logits at the wrong position would return
@@ -121,8 +121,9 @@ def never_hidden(name: str, objective: "ObjectiveKeys") -> str | None:
 
 
 def fitting_ways(kinds: Sequence[str], predicted_before: int) -> list[str]:
-    """Return the scoring methods that fit a model. `kinds` are the model's uses. `predicted_before` is 1 if the model
-    predicts a masked token at the position before this token, and 0 if it predicts the token at its own position.
+    """Return the scoring methods that fit a model. `kinds` are the ways in which the model can predict, such as masked
+    and causal. `predicted_before` is 1 if the model predicts a masked token at the position before this token, and 0 if
+    it predicts the token at its own position.
     """
     return [
         name

@@ -73,8 +73,8 @@ def best_subwords(
 
 
 def subword_texts(tokenizer: Tokenizer | BaselineTokenizer, ids: Sequence[int]) -> list[str]:
-    """Return subwords in readable form. With a tokenizer of Hatchery, an ellipsis precedes a subword that continues a
-    word with a letter or digit."""
+    """Return subwords in readable form. With a tokenizer of Hatchery, an ellipsis precedes a subword that begins with a
+    letter or digit and continues a word."""
     if not isinstance(tokenizer, Tokenizer):
         return [tokenizer.backend.decode([index], skip_special_tokens=False).strip() for index in ids]
     spelled = tokenizer.tokens

@@ -74,8 +74,8 @@ def _require(named: Named, where: str, project: "Project") -> None:
 
 def check_corpus(name: str, corpus: CorpusFile, where: str, project: "Project") -> None:
     """Raise ConfigError if a corpus depends on itself, or if a source has an unsupported encoding. Also raise
-    ConfigError if selections have too few texts for the requested numbers (`check_quotas`), or if a language of a
-    sample names an unknown source.
+    ConfigError if the corpus requests more texts than its text selections contain (`check_quotas`), or if the entry of
+    a language in `sample.languages` refers to an unknown source.
     """
     check_circle(name, project, where)
     if corpus.made_from == "sources":
@@ -87,7 +87,7 @@ def check_corpus(name: str, corpus: CorpusFile, where: str, project: "Project") 
 
 
 def _check_languages(sample: Sample, where: str, project: "Project") -> None:
-    """Raise ConfigError if a language of the sample names a source that the sampled corpus does not have.
+    """Raise ConfigError if an entry of `sample.languages` refers to a source that the sampled corpus does not have.
 
     If the sampled corpus is not made from sources, nothing is checked.
     """

@@ -165,8 +165,8 @@ WITHOUT_KEY = frozenset(
 
 @dataclass(frozen=True)
 class JobTarget:
-    """The partition to which jobs are submitted, and the limits of a job. Jobs with a model and jobs without a model
-    have separate targets.
+    """The partition to which jobs are submitted, and the limits of a job. Jobs that compute with a model and all other
+    jobs have separate targets.
     """
 
     account: str | None
@@ -263,9 +263,10 @@ class ClusterSettings(Settings):
             )
 
     def target(self, with_model: bool) -> JobTarget:
-        """Return the target of jobs with or without a model.
+        """Return the Slurm partition, account and limits of jobs that compute with a model or, if `with_model` is
+        false, of all other jobs.
 
-        A `gpu_` key that is null has the value of the key without `gpu_`.
+        Jobs with a model use the keys that begin with `gpu_`. If such a key is null, they use the key without `gpu_`.
         """
         values = {key: getattr(self, key) for key in JobTarget.__dataclass_fields__}
         if with_model:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 
 def teachers_of(project: "Project", experiment: str, run: str, seed: int) -> list[Origin | str]:
-    """Return the teachers of a distilled run, or the members of a run that is an ensemble, in the order of the file.
+    """Return the teachers of a distilled run, or the members of a run that is an ensemble, in the order in which the
+    experiment's file lists them.
 
     Each teacher or member is a run, or the path of a manifest. A run whose distillation has weight 0 has no teachers.
     Raises ConfigError for an unknown experiment, run or seed.
@@ -48,7 +49,9 @@ def _chosen(pretraining: "PretrainingSettings") -> "tuple[str, Sequence[ModelCho
 
 
 def teacher_runs(project: "Project", experiment: str, run: str, seed: int) -> list[Origin]:
-    """Return the teachers or ensemble members of a run that are runs, not folders."""
+    """Return those teachers or ensemble members of a run that are runs of the project. Teachers and members that are
+    given as paths of manifests are omitted.
+    """
     return [one for one in teachers_of(project, experiment, run, seed) if isinstance(one, Origin)]
 
 
@@ -72,8 +75,8 @@ def order_model_of(project: "Project", experiment: str, run: str, seed: int) -> 
 
 
 def _other_models(project: "Project", one: Origin) -> list[Origin]:
-    """Return all runs that a run reads: its initial model, its teachers or members, and the model that determines the
-    data order.
+    """Return all runs whose models a run reads: its initial model, its teachers or the members of its ensemble, and the
+    model that determines its data order.
     """
     of = project, one.experiment, one.run, one.seed
     initial = origin_of(*of)

@@ -146,7 +146,7 @@ def _each_by_itself(
 
 
 def buckets(sentences: Sequence[EncodedSentence], padding: int) -> Iterator[list[EncodedSentence]]:
-    """Yield lists of sentences that share batches, from sentences in ascending length.
+    """Divide sentences, sorted by ascending length, into lists. A batch contains sentences of only one list.
 
     Sentences of the next length join a list if this adds at most `padding` positions of padding.
     """

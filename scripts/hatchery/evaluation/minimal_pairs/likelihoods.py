@@ -1,5 +1,5 @@
-"""Pseudo-log-likelihoods of sentences under a masked model, token by token, and log-probabilities of targets for every
-model.
+"""Pseudo-log-likelihoods of the tokens of sentences under a masked model, and log-probabilities of given tokens
+(targets) under a masked or causal model.
 
 Pseudo-log-likelihood (Salazar et al. 2020; LTG-BERT, Appendix B.3): each token is masked in an input of its own, and
 the score of a sentence is the plain sum of the log-probabilities of its tokens. Kauf & Ivanova (2023) also mask the
@@ -180,8 +180,8 @@ class MaskedRows:
     """The distinct masked inputs (rows) of some sentences of equal length, and the tokens scored in each row.
 
     `ids` int64 [R, T] are the rows, sorted by position and then by content. `positions` int64 [R] is the position of
-    the masked, scored token in each row. `of` int64 [A] is the index of the row of each of the A scored tokens,
-    sentence by sentence.
+    the masked, scored token in each row. `of` int64 [A] contains, for each of the A scored tokens, the index of the
+    row in which this token is masked and scored. The tokens are ordered sentence by sentence.
     """
 
     ids: np.ndarray
@@ -222,8 +222,8 @@ def expand(sentences: Sequence[EncodedSentence], frame: Frame, mask_id: int, wit
 
 
 def blocks(bucket: Sequence[EncodedSentence], frame: Frame) -> Iterator[Sequence[EncodedSentence]]:
-    """Split a list of equally long sentences, in order, into parts. The masked rows of a part have at most
-    TOKENS_PER_BLOCK tokens in total. Only a part with a single sentence may have more.
+    """Split a list of equally long sentences, in order, into parts. A sentence needs a masked input for each of its
+    tokens. All inputs of a part have at most TOKENS_PER_BLOCK tokens in total, unless the part is a single sentence.
     """
     length = len(bucket[0].ids)
     tokens = length * (length + len(frame.before) + len(frame.after))
@@ -248,7 +248,8 @@ def token_pseudo_log_likelihoods(
 
     `sentences` are distinct and in ascending length. If `within_word` is true, the later subwords of the token's word
     are masked as well. A batch holds at most `tokens_per_batch` tokens, but always at least one masked sentence.
-    `on_tokens` is called with the number of finished tokens, in which equal masked sentences are counted separately.
+    `on_tokens` is called with the number of tokens of finished masked sentences; equal masked sentences count
+    separately.
     """
     assert model.mask_id is not None, "a masked model has a mask token"
     lengths = np.array([sentence.scored for sentence in sentences], dtype=np.int64)

@@ -49,10 +49,11 @@ def minimal_pair_rows(evaluated: Evaluated) -> list[TidyRow]:
     and averages over the suite.
 
     Each accuracy is listed twice: with the suite's tie rule, and with ties counted as correct. There are three
-    averages. `phenomenon_average` weights phenomena equally (the tables of BabyLM 2023), and `paradigm_average` weights
-    paradigms equally (the original BLiMP, LTG-BERT, Table 8). In the multilingual track, `pair_average` weights pairs
-    equally. On the same predictions, these averages may differ by more than a percentage point. If the suite was scored
-    with `temperatures`, the accuracies at the best temperature are added once, with the suite's tie rule.
+    averages. `phenomenon_average` weights phenomena equally (as in the tables of BabyLM 2023). `paradigm_average`
+    weights paradigms equally (as in BLiMP's paper, and in Table 8 of the LTG-BERT paper). In the multilingual track,
+    `pair_average` weights pairs equally. On the same predictions, these averages may differ by more than a percentage
+    point. If the suite was scored with `temperatures`, the accuracies at the best temperature are added once, with the
+    suite's tie rule.
 
     For a suite without correct answers (WUG), return only the correlations of `correlation.csv`, in percent.
     """

@@ -216,8 +216,8 @@ def check_size(pairs: Sequence[Item], suite: str, expected: ExpectedSize) -> Non
 
 
 def check_pairs(source: RawSource, suite: ScoringSettings, rows: MostRows) -> None:
-    """Read those files of a suite for which `rows` returns None (no limit); larger files are skipped. Raises the
-    EvaluationErrors of `read_minimal_pairs`.
+    """Read each file of a suite for which `rows` returns None, that is, no limit on the number of rows. Files with a
+    limit are skipped. Raises the EvaluationErrors of `read_minimal_pairs`.
 
     If all files were read, the size of the suite is also checked.
     """

@@ -21,9 +21,9 @@ def prediction_files(
 ) -> Iterator[tuple[str, str]]:
     """Yield name and text of each prediction file of a suite.
 
-    Some results have no file, because the server does not accept them in this form: a sample of a suite's items, suites
-    outside the challenge, and WUG (whose format is unknown). For the multilingual track, accuracies are submitted
-    instead of predictions.
+    Some results have no file, because BabyLM's evaluation server does not accept the results in this form: a sample of
+    a suite's items, suites that are not part of BabyLM's challenge, and WUG (whose format is unknown). For the
+    multilingual track, accuracies are submitted instead of predictions.
     """
     if settings.pairs_per_paradigm is not None or settings.format == "wug" or settings.track is not None:
         return
@@ -35,8 +35,8 @@ def prediction_files(
 
 
 def predictions_json(items: Sequence[Item], decisions: Sequence[Decision], suite: SuiteSettings) -> str:
-    """Return one line of JSON: for each paradigm (in GlobalPIQA, for each item), the id and the preferred text of every
-    item, in the order of the files."""
+    """Return one line of JSON with an entry for each paradigm: the ids and the preferred texts of its items, in the
+    order of the files. In GlobalPIQA, each item has an entry of its own."""
     by_paradigm: dict[str, dict[str, list[dict[str, str]]]] = {}
     for item, decided in zip(items, decisions, strict=True):
         paradigm = item.item_id if suite.format == "global_piqa" else item.paradigm

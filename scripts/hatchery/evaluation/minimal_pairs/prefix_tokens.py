@@ -1,9 +1,9 @@
 """Rules of lm-evaluation-harness for the scored tokens of a text after a prompt, and for the special tokens around
 texts.
 
-White space at the end of the prompt is moved to the choice. The prompt is then encoded alone, and its number of tokens
-is the number of tokens that are not scored. Source: docs/papers/babylm-2026.md, "The multilingual track", and the
-causal models of lm-evaluation-harness 0.4.13.
+White space at the end of the prompt is moved to the beginning of the text after the prompt. The prompt is then encoded
+alone, and its number of tokens is the number of tokens that are not scored. Source: docs/papers/babylm-2026.md, "The
+multilingual track", and the causal models of lm-evaluation-harness 0.4.13.
 """
 
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Fr
 def behind_prefixes(
     model: SentenceModel, candidates: Sequence[Candidate], sentences: Sequence[EncodedSentence]
 ) -> list[EncodedSentence]:
-    """Return the encoded sentences of the candidates. Their `given` is the number of tokens of the candidate's prefix,
-    encoded alone.
+    """Return the encoded sentences of the candidates. The field `given` of a sentence is the number of tokens of the
+    candidate's prefix if the prefix is encoded without the rest of the sentence.
     """
     prefixes = [candidate.prefix.rstrip() for candidate in candidates]
     counts = token_counts(model, prefixes)
@@ -39,7 +39,7 @@ def token_counts(model: SentenceModel, texts: Sequence[str]) -> dict[str, int]:
 
 def choice_lengths(model: SentenceModel, items: Sequence[Item], blank: str = "") -> np.ndarray:
     """Return the divisors of per-token scores, int64 [I, K], for I items with up to K candidates. A divisor is the
-    number of tokens of prompt and choice together, minus the number of tokens of the prompt encoded alone.
+    number of tokens of a candidate's text, minus the number of tokens of its prompt if the prompt is encoded alone.
 
     A divisor is at least 1, even for the missing candidates of an item with fewer than K candidates. `blank` is
     inserted before each text.

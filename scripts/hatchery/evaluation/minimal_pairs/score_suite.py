@@ -187,9 +187,9 @@ def read_suite(source: RawSource, settings: ScoringSettings) -> Suite:
 def score(model: SentenceModel, suite: Suite, settings: ScoringSettings, runtime: EvaluationRuntime) -> Scores:
     """Score the candidates of all items, and determine the preferred candidate of each item.
 
-    The tables are scores.parquet (a row for each item) and accuracy.csv (for WUG: correlation.csv). With
-    `temperatures`, there are also temperatures.csv and accuracy_at_best_temperature.csv. Raises the errors of
-    `candidate_scores`.
+    The result contains the tables scores.parquet (a row for each item) and accuracy.csv (for WUG: correlation.csv).
+    With the setting `temperatures`, it also contains temperatures.csv and accuracy_at_best_temperature.csv. Raises the
+    errors of `candidate_scores`.
     """
     items, edition = suite.items, settings.edition
     scoring = scoring_name(settings.scoring, model.architecture, model.predicted_before, edition)

@@ -44,8 +44,9 @@ class Screening:
 
     @property
     def facts(self) -> dict[str, float]:
-        """Facts for manifests: the fraction of items that were scored again in fp32, the margin up to which all items
-        were scored again, and the largest measured error of a score difference.
+        """Facts for manifests: the fraction of items that were scored again in fp32, the bound (all items whose
+        two highest bf16 scores differ by at most the bound were scored again), and the largest measured error of a
+        score difference.
         """
         return {
             "computed_twice": round(float(self.in_fp32.mean()), 6) if len(self.in_fp32) else 0.0,
@@ -57,10 +58,12 @@ class Screening:
 def screened(
     half: np.ndarray, counts: Sequence[int], in_fp32: Callable[[np.ndarray], np.ndarray], seed: int
 ) -> Screening:
-    """Return scores that give the same decisions as fp32, provided that no error exceeds the measured bound.
+    """Return bf16 scores of which some are replaced by fp32 scores, so that the decisions are those of fp32 scores,
+    provided that no error exceeds the measured bound.
 
     `half` float64 [I, K] are the bf16 scores of I items; item i has `counts[i]` candidates, and its later columns are
-    ignored. `in_fp32` maps item indices int64 [n] to fp32 scores float64 [n, K]. `seed` draws the sample.
+    ignored. `in_fp32` maps item indices int64 [n] to fp32 scores float64 [n, K]. `seed` determines the random sample
+    of items on which the bound is first measured.
     """
     exists = np.arange(half.shape[1]) < np.array(counts, dtype=np.int64)[:, None]
     margins = _margins(np.where(exists, half, -np.inf))

@@ -91,7 +91,7 @@ class SentenceModel(Protocol):
         official: bool = False,
     ) -> list[EncodedSentence]:
         """Return ids of sentences; special tokens spelled out in a text are encoded as plain text. If `words` is true,
-        also return word numbers.
+        also return the index of the word to which each token belongs.
 
         `given` is the number of context characters of each sentence: tokens that end within these characters are not
         scored. If `official` is true, context tokens are counted as in BabyLM's code (`given_tokens`).
@@ -113,11 +113,11 @@ class SentenceModel(Protocol):
         ...
 
     def logits_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
-        """Return logits [M, V] at the positions `rows` int64 [M] of G prefixes, int64 [G, P], and of the S texts `rest`
-        int64 [S, R] that follow the prefixes.
+        """Return logits [M, V] at M positions in prefixes and in texts that follow the prefixes.
 
-        Text s follows prefix `of[s]`; `of` is int64 [S]. The positions in `rows` are counted over all prefixes first,
-        and then over the texts that follow the prefixes.
+        `prefixes` int64 [G, P] are G prefixes. `rest` int64 [S, R] are S texts; text s follows prefix `of[s]`. `rows`
+        int64 [M] are the positions, counted over all prefixes first and then over all texts: token p of prefix g has
+        the position g * P + p, and token r of text s has the position G * P + s * R + r.
         """
         ...
 
@@ -211,8 +211,8 @@ class HatcheryModel(WithTokenizer):
         super().__init__(network, tokenizer, device, architecture or own, predicted_before)
 
     def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
-        """Return logits [M, V] at the positions `rows`. The output layer, the model's largest matrix product, is
-        computed only at these positions.
+        """Return logits [M, V] at the flat positions `rows` (`SentenceModel.logits_at`). The output layer, the model's
+        largest matrix product, is computed only at these positions.
         """
         return self.network.logits_at(self._hidden_at(input_ids, rows))
 
@@ -228,8 +228,8 @@ class HatcheryModel(WithTokenizer):
         return self.network.output_layer[1]
 
     def features_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
-        """Return the vectors that the output layer multiplies by the vocabulary matrix, at the flat positions `rows`:
-        float32 [M, D].
+        """Return, for each of the M positions `rows`, the vector of width D that the output layer multiplies by the
+        vocabulary matrix: float32 [M, D]. A position is the flat index b * T + t of a token of `input_ids` [B, T].
         """
         return self.network.head.features(self._hidden_at(input_ids, rows))
 
@@ -239,14 +239,14 @@ class HatcheryModel(WithTokenizer):
         return self.architecture == "causal"
 
     def logits_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
-        """Return logits [M, V] at the positions `rows` of prefixes and following texts; see
-        `SentenceModel.logits_behind`.
+        """Return logits [M, V] at the M positions `rows`, which are counted over all prefixes first and then over the
+        texts `rest` that follow the prefixes. For the arguments, see `SentenceModel.logits_behind`.
         """
         return self.network.logits_at(self._hidden_behind(prefixes, of, rest, rows))
 
     def features_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
-        """Return the vectors that the output layer multiplies by the vocabulary matrix, at the positions `rows`:
-        float32 [M, D]. The arguments are those of `SentenceModel.logits_behind`.
+        """Return, for each of the M positions `rows`, the vector of width D that the output layer multiplies by the
+        vocabulary matrix: float32 [M, D]. The arguments are those of `SentenceModel.logits_behind`.
         """
         return self.network.head.features(self._hidden_behind(prefixes, of, rest, rows))
 
@@ -282,7 +282,8 @@ class ModuleModel(WithTokenizer):
         self.longest_input = network.longest_input
 
     def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
-        """Return logits [M, V] at the positions `rows`. Raises ModelError if the module's output is not [B, T, V]."""
+        """Return logits [M, V] at the flat positions `rows` (`SentenceModel.logits_at`). Raises ModelError if the
+        module's output is not [B, T, V]."""
         causal = torch.full(input_ids.shape[:1], self.architecture == "causal", device=input_ids.device)
         return self.network(input_ids, None, input_ids, rows - self.predicted_before, causal).logits
 
@@ -339,8 +340,8 @@ def no_gradients(device: torch.device) -> AbstractContextManager[None]:
 def target_log_probabilities(
     model: SentenceModel, ids: Tensor, rows: Tensor, of: Tensor, targets: Tensor, *, temperatures: Temperatures = AT_ONE
 ) -> Tensor:
-    """Return float32 [K]: log p(targets[k]) at the position `rows[of[k]]` of `ids` int64 [B, T]. The softmax is
-    computed in float32.
+    """Return float32 [K]: log p(targets[k]) at the flat position `rows[of[k]]`, which is b * T + t for token t of row b
+    of `ids` int64 [B, T]. The softmax is computed in float32.
 
     The logits are divided by each of the `temperatures`. With several temperatures, the result is [K, temperatures].
     `of` and `targets` are int64 [K]: one position may have several targets. All tensors and the result are on the

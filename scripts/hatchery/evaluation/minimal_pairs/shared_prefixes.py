@@ -59,7 +59,7 @@ def groups_of(inputs: Sequence[tuple[int, ...]]) -> list[Group]:
 
 
 def _common(one: tuple[int, ...], other: tuple[int, ...], most: int) -> int:
-    """Return the length of the common prefix of two inputs, at most `most`."""
+    """Return the number of leading tokens that two inputs share; `most` if they share more than `most` tokens."""
     most = min(most, len(other))
     if one[:most] == other[:most]:
         return most
@@ -81,8 +81,8 @@ class SharedBatch:
     members: tuple[int, ...]
 
     def places(self, columns: np.ndarray, text: np.ndarray) -> np.ndarray:
-        """Return the flat positions, in this batch, of token `columns[k]` of text `text[k]`; both arguments are int64
-        [K]. The index of a token counts the tokens of the prefix.
+        """Return, for each k, the flat position in this batch of token `columns[k]` of text `text[k]`. Both arguments
+        are int64 [K]. Token 0 of a text is the first token of its prefix.
 
         Positions are counted over the tokens of all prefixes first, then over the tokens after the prefixes, text by
         text.

@@ -94,8 +94,8 @@ def encoded(model: OurModel | ModelOfUser, documents: Iterator[list[str]], split
 
 
 def _reading_markers(model: OurModel | ModelOfUser) -> Tokenizer:
-    """Return the model's tokenizer, changed to encode markers of document structure in a text as special tokens, as in
-    corpora. If the model's folder has no tokenizer file, return the tokenizer unchanged.
+    """Return the model's tokenizer, changed so that it encodes markers of document structure as special tokens, as the
+    tokenization of corpora does. If the model's folder has no tokenizer file, return the tokenizer unchanged.
     """
     path = Path(model.where).with_name("tokenizer.json")
     if Path(model.where).is_dir():
@@ -116,8 +116,8 @@ def _manifest(data: object) -> Manifest | None:
 
 
 def _documents(request: Request, manifest: Manifest | None, split: str) -> tuple[Iterator[list[str]], str]:
-    """Return lists of the documents of a split, and the documents' location for messages. Raises EvaluationError for a
-    missing split, and for a folder without text files.
+    """Return an iterator over the documents of a split, and the documents' location for messages. Each element is a
+    list of whole documents. Raises EvaluationError for a missing split, and for a folder without text files.
     """
     if manifest is not None:
         if split not in (shards := shards_by_split(manifest)):

@@ -76,8 +76,9 @@ evaluation.
 
 
 def _bases(evaluated: Evaluated) -> Callable[[str, str], str]:
-    """Return a function that maps a split and a metric to the comparison basis of this metric; the basis is empty if
-    the evaluation's manifest lacks the settings of the stage `measure_perplexity`.
+    """Return a function that maps a split and a metric to the metric's comparison basis, a text that must be equal for
+    two values to be compared. The basis is empty if the evaluation's manifest lacks the settings of the stage
+    `measure_perplexity`.
     """
     manifest, model = evaluated.manifest, evaluated.model
     if "masking" not in manifest.settings:
@@ -103,8 +104,8 @@ def _bases(evaluated: Evaluated) -> Callable[[str, str], str]:
 
 
 def _asked(manifest: Manifest) -> PerplexitySettings:
-    """Return the settings in the manifest of a perplexity evaluation, which define the prediction targets of every
-    split. `splits` contains a placeholder.
+    """Return the settings of a perplexity evaluation from its manifest. The settings define the prediction targets of
+    every split. Their field `splits` is always `dev`, not the measured splits.
     """
     told = {"sequence_length": 128, **stage_body(manifest.settings), "splits": ["dev"]}
     return build(PerplexitySettings, told, str(manifest.path))

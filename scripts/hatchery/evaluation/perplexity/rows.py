@@ -129,8 +129,9 @@ class FrequencyRow(Record):
 
     @property
     def task(self) -> str:
-        """Return the row's task name in tables. A slope has the name of the split. For a bin, the name also contains
-        the lower end of the bin's range of log-frequency, such as `dev_from_-7.5` for a bin of `dev`.
+        """Return the row's task name in tables. If the row is a slope over log-frequency, this is the name of the
+        split. If the row is a mean over a bin (a range of log-frequency), the name also contains the lower end of the
+        bin, such as `dev_from_-7.5` for a bin of the split `dev`.
         """
         return self.split if self.lowest is None else f"{self.split}{_BIN}{self.lowest:g}"
 

@@ -1,11 +1,12 @@
 """Held-out sequences, and a model's loss, perplexity, accuracy and pseudo-perplexity on these sequences.
 
 Sequences depend only on the token shards, the settings and the objective that defines the targets
-(`trained_objective.asked_objective`). Common masks are equal for all models with the same tokenizer. They never mask
-padding, even for models that were trained to predict padding (docs/papers/reduced-vocabulary.md, "Padding"). Models
-that are trained without masks predict every token: a causal model predicts the tokens of the split, and a translation
-model predicts the tokens of the target texts. Cross-entropies are computed in float32, and summed in float64 over all
-labelled tokens of the split. The result is the mean per token, not a mean of batch means.
+(`trained_objective.asked_objective`). By default, all masked models with the same tokenizer predict the same masked
+tokens (the common masks). Common masks never mask padding, even for models that were trained to predict padding
+(docs/papers/reduced-vocabulary.md, "Padding"). Models that are trained without masks predict every token: a causal
+model predicts the tokens of the split, and a translation model predicts the tokens of the target texts. Cross-entropies
+are computed in float32, and summed in float64 over all labelled tokens of the split. The result is the mean per token,
+not a mean of batch means.
 
 Pseudo-perplexity is exp of minus the mean pseudo-log-likelihood per token, over sentences drawn from a split (Salazar
 et al. 2020). Pseudo-log-likelihoods are computed as for minimal pairs. They do not depend on random masks, but cost one
@@ -170,8 +171,8 @@ def _cut(values: Tensor, length: int) -> Tensor:
 
 
 class FrequencyTally:
-    """Sums of the log-probabilities of target tokens, float64 [V] with one sum per vocabulary entry, from which means
-    and slopes by token frequency are computed.
+    """The log-probabilities of target tokens, summed for each vocabulary entry. Means and slopes by token frequency are
+    computed from these sums.
 
     Source: "A Natural Bias for Language Generation Models", Section 4.2 and Figure 4, as interpreted in
     docs/papers/natural-bias.md, "Frequency". The variable x is the logarithm of a vocabulary entry's fraction of the
@@ -203,8 +204,10 @@ class FrequencyTally:
                 self._sums[name][power - 1] += np.bincount(types, weights=values**power, minlength=size)
 
     def rows(self, split: str, bin_nats: float) -> Iterator[FrequencyRow]:
-        """Yield a row for each slope of log-probability over log-frequency, then rows of means for each non-empty bin.
-        A bin is a range of log-frequency of width `bin_nats`; bins are sorted from rare to frequent tokens.
+        """Yield first the slopes over log-frequency: the slope of the log-probability under the model, and the slope of
+        the log-probability under the model without its output bias. Then yield, for each non-empty bin, the means of
+        log-frequency and of the two log-probabilities over the bin's tokens. A bin is a range of log-frequency of width
+        `bin_nats`; bins are sorted from rare to frequent tokens.
         """
         for metric, slope in SLOPES.items():
             if (line := self._slope(*self._sums[metric])) is not None:

@@ -114,7 +114,7 @@ class EncodedSpans:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Number of tokens of each sentence, special tokens included, int64 [items]."""
+        """Number of tokens of each sentence, special tokens included, int64 [sentences]."""
         return self.sequences.lengths[self.sequence_of]
 
     @property
@@ -145,7 +145,7 @@ class EncodedSpans:
 
     def subset(self, items: Sequence[int]) -> "EncodedSpans":
         """Return the sentences with the indices `items`, in this order. The subset shares its token ids with the full
-        data set, and `dropped` is still the number for the full data set.
+        data set, and `dropped` is still the number of sentences that were dropped from the full data set.
         """
         chosen = np.asarray(items, dtype=np.int64)
         units = self.units_of(chosen)

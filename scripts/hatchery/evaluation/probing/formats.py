@@ -61,9 +61,9 @@ def read_jiant(source: RawSource, task: TaskSettings) -> TaskData:
 
 def read_conllu(source: RawSource, task: TaskSettings) -> TaskData:
     """Return the sentences of CoNLL-U files. `label_field` is XPOS or UPOS (each target is one word) or DEPREL (each
-    target is a word and its head).
+    target is a word and its syntactic head).
 
-    Raises ConfigError for another column, and for a head whose number of spans does not fit the column. Raises
+    Raises ConfigError for another column, and if the setting `head.options.n_spans` does not fit the column. Raises
     EvaluationError naming file and line for malformed rows.
     """
     column = _column(task)
@@ -90,7 +90,7 @@ def read_conll2012(source: RawSource, task: TaskSettings) -> TaskData:
     `label_field` is the annotation layer with the labels.
 
     As in jiant's format, a sentence is one example or, for semantic roles, one example per predicate. Raises
-    ConfigError for an unknown layer, and for a head whose number of spans does not fit the layer. Raises
+    ConfigError for an unknown layer, and if the setting `head.options.n_spans` does not fit the layer. Raises
     EvaluationError naming file and line for malformed rows.
     """
     layer = task.label_field
@@ -148,7 +148,7 @@ READERS: dict[Format, Callable[[RawSource, TaskSettings], TaskData]] = {
 
 
 def spans_per_target(task: TaskSettings) -> int:
-    """Return the number of spans per target that a task's head reads: the head's option `n_spans`, by default 1."""
+    """Return the number of spans that a task's head reads for each target (the head's option `n_spans`, default 1)."""
     return int(task.head.options.get("n_spans", 1))
 
 
@@ -296,8 +296,9 @@ def majority_baseline(train: np.ndarray, scored: np.ndarray) -> MajorityBaseline
     """Return the scores of the baseline that always predicts the most frequent training label, or the first of several
     equally frequent labels.
 
-    Labels are bool [units, K], or int64 [units] with -1 for an unknown label. Accuracy and micro F1 are computed as by
-    the metrics `accuracy` and `micro_f1`. Raises EvaluationError if there are no training or scored units.
+    The labels `train` and `scored` have a row for each target (a labelled span): bool [targets, K] for K possible
+    labels, or int64 [targets] with -1 for an unknown label. Accuracy and micro F1 are computed as by the metrics
+    `accuracy` and `micro_f1`. Raises EvaluationError if `train` or `scored` has no rows.
     """
     if len(train) == 0 or len(scored) == 0:
         raise EvaluationError(

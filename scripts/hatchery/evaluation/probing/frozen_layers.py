@@ -68,8 +68,8 @@ class FrozenLayers:
 
     @torch.no_grad()
     def compute(self, sequences: TokenSequences, inside: np.ndarray, group: np.ndarray) -> Tensor:
-        """Return the vectors of all layers, float32 [layers, N, width], for the N tokens in spans of the sequences with
-        the indices `group`, in the order of `group`.
+        """Return the layer vectors of the tokens in spans, float32 [layers, N, width], for the sequences whose indices
+        are in `group`. The N tokens are in the order of `group`.
 
         `inside` is a bool for each token of `sequences`: True for the tokens in spans.
         """
@@ -133,7 +133,7 @@ class LayeredSpans:
 
     @property
     def share_kept(self) -> float:
-        """Return the fraction of the tokens in spans whose layer vectors are cached."""
+        """Return, of all tokens in spans, the fraction that have cached layer vectors."""
         return self.kept.vectors.shape[1] / max(1, int(self.kept.sizes.sum()))
 
     def batch(self, items: np.ndarray) -> Batch:

@@ -154,7 +154,9 @@ def fit(data: Regression, names: list[str], random_effects: str) -> Fit:
 
 
 def deviation_of_sum(parts: np.ndarray) -> float | None:
-    """Return the standard deviation of the sum of `parts`, one independent term per group; None for one group."""
+    """Return the standard deviation of the sum of `parts`. The parts are independent terms, one for each participant or
+    item. Return None if there is only one part.
+    """
     return float(parts.std(ddof=1) * len(parts) ** 0.5) if len(parts) > 1 else None
 
 

@@ -42,10 +42,10 @@ class _Gain(Record):
 
 
 def gain_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Return one row with the perplexity of the texts' words, and two rows for each response: the gain in
-    log-likelihood in total, and per row of the regression.
+    """Return one row with the perplexity of the texts' words, and two rows for each response: the total gain in
+    log-likelihood over the regression without the model's predictors, and the mean gain per row of the regression.
 
-    The standard deviation of a gain is computed over readers, or over items if the table has no readers.
+    The standard deviation of a gain is computed over participants, or over items if the table has no participants.
     """
     manifest, name = evaluated.manifest, evaluated.name
     rules = digest_of(sorted((key, str(value)) for key, value in manifest.settings.items() if key not in OF_MODEL))

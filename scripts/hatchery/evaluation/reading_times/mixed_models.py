@@ -72,8 +72,8 @@ def fit_linear(outcome: np.ndarray, predictors: np.ndarray, groups: np.ndarray) 
 
 
 def fit_mixed(outcome: np.ndarray, predictors: np.ndarray, groups: np.ndarray, slopes: bool = True) -> Fit:
-    """Return a mixed model with the arguments of `fit_linear`. Each group has an independent random intercept and, if
-    `slopes` is true, an independent random slope of every predictor.
+    """Fit a mixed model; the first three arguments are those of `fit_linear`. Each group has an independent random
+    intercept and, if `slopes` is true, an independent random slope of every predictor.
 
     Parameters are estimated by maximum likelihood, not by restricted maximum likelihood.
     """

@@ -50,10 +50,10 @@ def regression_frame(table: ReadTable, words: pl.DataFrame, settings: ReadingTab
     """Return a row for each reading time of an included word that has enough previous words, in the order of the rows
     of `table`.
 
-    The columns are `item`, `position`, `participant` (if the table has readers), the responses, the predictors, and the
-    predictors of previous words (`column_of`). Predictors are not scaled. Responses below `lowest` or above `highest`
-    are null; all other responses are logarithms if `log_response` is set. Null or NaN is a missing value. Raises
-    EvaluationError for a response without a logarithm.
+    The columns are `item`, `position`, `participant` (if the table has participants), the responses, the predictors,
+    and the predictors of previous words (`column_of`). Predictors are not scaled. Responses below `lowest` or above
+    `highest` are null; all other responses are logarithms if `log_response` is set. Null or NaN is a missing value.
+    Raises EvaluationError for a response without a logarithm.
     """
     rows = table.frame().with_row_index("row")
     values = _values_of_words(words, rows, table, settings)

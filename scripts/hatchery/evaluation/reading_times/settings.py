@@ -21,7 +21,7 @@ LENGTH, ZIPF = "length", "zipf"
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingTableSettings(Settings):
-    """A table with a row for each word that a person read, and the regressions of its reading times."""
+    """A table with a row for each word that a person read, and the regressions of the table's reading times."""
 
     files: NotEmpty = "*"
     """Shell pattern that matches exactly one table (.csv, .tsv, .json, .jsonl, .parquet) in the source."""

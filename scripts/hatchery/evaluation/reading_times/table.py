@@ -26,7 +26,7 @@ FREQUENCY_WORD, FREQUENCY_COUNT = "word", "count"
 
 @dataclass(frozen=True)
 class Passage:
-    """A running text: the words of an item in the order of their positions."""
+    """One text (item) that participants read: its words in the order of their positions."""
 
     item: str
     positions: tuple[float, ...]
@@ -158,8 +158,9 @@ def _chosen(source: RawSource, name: str, settings: ReadingTableSettings, most: 
 def _texts(
     source: RawSource, settings: ReadingTableSettings, most: MostRows
 ) -> dict[str, dict[float, tuple[str, str | None]]]:
-    """Return the words of the table `texts`, each with the name of its sentence (None if unknown), by item and
-    position. If several rows have the same position, the word of the first row is returned.
+    """Return the words of the table `texts`, each with the name of its sentence (None if unknown). The keys of the
+    result are the text (item) and the word's position in the text. If several rows of a text have the same position,
+    the word of the first row is returned.
     """
     assert settings.texts is not None
     words_by_item: dict[str, dict[float, tuple[str, str | None]]] = {}

@@ -56,8 +56,9 @@ def task_settings(own: TaskSettings, head: HeadSettings, protocol: ProtocolChoic
 
 
 def task_inputs(of: "Outputs", task: str) -> dict[str, Any]:
-    """Return the source manifests of a task and of its transfer tasks, by task, and the manifests of the vocabularies
-    that these tasks use to drop rows with other words.
+    """Return the manifests that the fine-tuning on a task reads: the source manifest of the task and of each of its
+    transfer tasks, by task, and the manifests of the vocabularies of these tasks. Rows with a word outside the task's
+    vocabulary are dropped.
     """
     blocks = {name: of.project.task(name) for name in (task, *of.project.task(task).transfer_tasks)}
     vocabularies = {block.vocabulary.name for block in blocks.values() if block.vocabulary is not None}
@@ -68,7 +69,9 @@ def task_inputs(of: "Outputs", task: str) -> dict[str, Any]:
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """Return the files of a source that the task and its transfer tasks read."""
+    """Return those files of a source that are read for a task or for a transfer task, on which the fine-tuned model is
+    scored without training.
+    """
     from hatchery.evaluation.tasks.formats import task_files
 
     found = build(FinetuneSettings, stage_body(settings))
@@ -77,7 +80,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 
 
 def tasks_read(project: "Project", experiment: str) -> Iterator[ReadData]:
-    """Yield the data of an experiment's tasks and of their transfer tasks."""
+    """Yield the data of an experiment's tasks, and of the transfer tasks on which fine-tuned models are also scored."""
     tasks = dict(project.readable("task", project.experiment(experiment).finetuning.tasks))
     others = [name for task in tasks.values() for name in task.transfer_tasks]
     for name, task in {**tasks, **dict(project.readable("task", others))}.items():

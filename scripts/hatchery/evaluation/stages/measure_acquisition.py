@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 def acquisition_settings(project: "Project", experiment: str, run: str) -> dict[str, object]:
-    """Return the settings of the comparison with children, and the number of training words that the model has read at
-    each checkpoint.
+    """Return the settings for the comparison of the model's ages of acquisition with children's ages, and the number of
+    training words that the model has read at each checkpoint.
     """
     chain = project.checkpoints(experiment, run)
     words = {milestone.milestone: milestone.words for _, milestone in chain}
@@ -44,7 +44,7 @@ def acquisition_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Pat
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """Return the two files with the table of children's words and with the contexts of these words."""
+    """Return two files: the table of children's words, and the file of the contexts in which these words are scored."""
     found = build(MarkedAcquisition, stage_body(settings))
     return [source.one_name(pattern) for pattern in (found.children, found.contexts)]
 
@@ -57,8 +57,8 @@ def ages_read(project: "Project", experiment: str) -> Iterator[ReadData]:
 
 
 def check_ages(source: "RawSource", settings: AcquisitionSettings, rows: MostRows) -> Iterable[str]:
-    """Check the table of children's words by reading it. Also read the file of contexts, unless `rows` limits the
-    number of rows to read from this file.
+    """Check the table of children's words by reading it. Also check the file with the words' contexts, unless `rows`
+    limits the number of rows to read: this JSON file can only be read as a whole.
     """
     from hatchery.evaluation.surprisal.human_data import read_children, read_contexts
 

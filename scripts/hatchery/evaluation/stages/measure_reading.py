@@ -62,8 +62,8 @@ class _Gain(Record):
 
 
 def reading_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Return a row for every measure of reading (such as gaze duration), and a row for each mean over such measures
-    that BabyLM reports. The value of a row is the gain in explained variance in percent.
+    """Return a row for every measure of reading (such as gaze duration), and a row for each mean that BabyLM reports
+    over several measures. The value of a row is the gain in explained variance in percent.
     """
     words = evaluated.manifest.measures["words"]
     return [

@@ -37,7 +37,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 
 
 def texts_read(project: "Project", experiment: str) -> Iterator[ReadData]:
-    """Yield the texts of an experiment."""
+    """Yield the texts for whose words an experiment measures the surprisal."""
     for name, texts in project.experiment(experiment).surprisal.items():
         where = f"{project.place('experiment', experiment)}: surprisal.{name}"
         yield ReadData(where, texts.data, build(SurprisalSettings, keys_of(texts, only=SurprisalSettings)))
@@ -51,8 +51,8 @@ def check_texts(source: "RawSource", settings: SurprisalSettings, rows: MostRows
 
 
 def rows_of_words(evaluated: Evaluated) -> list[TidyRow]:
-    """Return a row for the mean bits per word, and a row for the surprisal of each word that a figure shows. These are
-    the first words of one text.
+    """Return a row for the mean bits per word, and a row for the surprisal of each word that a figure shows. The figure
+    shows the first words of one text.
     """
     from hatchery.evaluation.surprisal.measurements import surprisal_rows
 

@@ -104,7 +104,8 @@ def child_age(shares: Mapping[float, float]) -> float | None:
 
 @dataclass(frozen=True)
 class Learning:
-    """The surprisals (nats) of a word in each of its contexts, by the number of training words that the model had read.
+    """The surprisals of a word during training: `surprisals` maps the number of training words that the model had read
+    to the surprisals (nats) of the word, one for each of its contexts.
 
     `pieces` is the number of tokens that the word adds to a text.
     """
@@ -114,7 +115,7 @@ class Learning:
 
     def chance(self, vocabulary_size: int, rules: Rules) -> float:
         """Return the surprisal at chance, in nats: the surprisal of a word of `pieces` tokens under a uniform
-        distribution. With the rules of 2025, return the constant that BabyLM's code contains.
+        distribution. With BabyLM's rules of 2025, return the constant that BabyLM's code contains.
         """
         return CHANCE_OF_2025 if rules == "2025" else self.pieces * math.log(vocabulary_size)
 
@@ -122,8 +123,9 @@ class Learning:
 def model_age(learning: Learning, vocabulary_size: int, rules: Rules = "2026") -> float | None:
     """Return log10 of the number of training words after which a model has acquired a word.
 
-    Return None if this number is unknown, or outside the range of the checkpoints. With the rules of 2026, a checkpoint
-    with a NaN surprisal is ignored; with the rules of 2025, only the NaN surprisals are ignored.
+    Return None if this number is unknown, or outside the range of the checkpoints. With BabyLM's rules of 2026, the
+    curve is fitted to the mean surprisal at each checkpoint, and a checkpoint with a NaN surprisal is ignored. With the
+    rules of 2025, the curve is fitted to all single surprisals that are not NaN.
     """
     if len(learning.surprisals) < FEWEST_POINTS:
         return None
@@ -160,9 +162,10 @@ def _search(x: np.ndarray, low: float, high: float, rules: Rules) -> tuple[Bound
 
 
 class Acquisition(NamedTuple):
-    """The score, its p-value, and the ages. The score is the correlation of the ages. It is 0 if the correlation is not
-    significant or undefined, or if fewer than FEWEST_WORDS words have both ages. `p` is None if the correlation is
-    undefined or is not computed because of too few words.
+    """A model's score, its p-value, and the ages of acquisition. The score is the correlation between children's and
+    the model's ages of acquisition. The score is 0 if the correlation is not significant or undefined, or if fewer than
+    FEWEST_WORDS words have both ages. `p` is None if the correlation is undefined or is not computed because of too few
+    words.
 
     `ages` maps each word to (children's age in months, log10 of the number of words that the model had read).
     """

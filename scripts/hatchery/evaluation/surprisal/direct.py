@@ -68,10 +68,11 @@ def scored_words(
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Return a table with a row for each word, and facts about the scoring (`ScoredTexts.facts`).
 
-    For files, the columns are `file`, `line`, the columns of `words.SCHEMA`, and the columns of the file as text. For a
-    table in memory, they are the columns of `words.SCHEMA`, followed by the table's columns with their types. A column
-    of the table with a reserved name gets the prefix `own_`. For a list of texts, the columns are those of
-    `words.SCHEMA`. Raises the errors of `word_surprisals` and `read_texts`.
+    If `given` are files, the columns are `file`, `line`, the columns of `words.SCHEMA`, and the files' own columns,
+    whose values are converted to text. If `given` is a table in memory, the columns are those of `words.SCHEMA`,
+    followed by the table's columns with their types. An own column with a reserved name gets the prefix `own_`. If
+    `given` is a list of texts, the columns are those of `words.SCHEMA`. Raises the errors of `word_surprisals` and
+    `read_texts`.
     """
     survey = read_texts(given.source, given.settings)
     for note in survey.notes(given.settings):

@@ -89,8 +89,8 @@ def read_norms(
 
 
 def _pattern(source: RawSource, pattern: str) -> str:
-    """Return `pattern` if it matches a file of the source. Otherwise, return a pattern that contains only the part of
-    `pattern` after the last slash, which also matches if the source is a subfolder of BabyLM's folder.
+    """Return `pattern` if it matches a file of the source. Otherwise, return a pattern without the folders in
+    `pattern`. The new pattern also matches if the source is a subfolder of BabyLM's folder.
     """
     return pattern if source.names(pattern) else f"*{pattern.rpartition('/')[2].lstrip('*')}"
 

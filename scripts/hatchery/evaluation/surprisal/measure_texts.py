@@ -1,9 +1,9 @@
 """Score the words of a user's texts under one model.
 
 `surprisal.parquet` and `surprisal.csv` have a row for each word. The columns are `file`, `line`, the columns of
-`words.SCHEMA`, and the columns of the user's table as text (`own_columns`). `line` is the line of the text or, in
-tables with one word per row, of the word; in Parquet files, it is the row. Texts are read twice: once to check and
-count them, and once in chunks that are scored and written.
+`words.SCHEMA`, and the columns of the user's table, converted to text (`own_columns`). `line` is the line of the text.
+In tables with one word per row, `line` is the line of the word. In Parquet files, `line` is the row. Texts are read
+twice: once to check and count the texts, and once in chunks that are scored and written.
 """
 
 import json
@@ -65,8 +65,8 @@ def measure_texts(settings: NamedTexts, runtime: EvaluationRuntime, model: Path,
 class ScoredTexts:
     """Surprisals of the words of texts under one model, as a sequence of tables. Only one table is in memory at a time.
 
-    `survey` contains the numbers of texts and missing cells, counted before scoring. `facts` are complete only after
-    the last table was yielded.
+    `survey` contains two numbers, counted before scoring: the number of texts, and the number of missing cells in the
+    table column that contains the texts. `facts` are complete only after the last table was yielded.
     """
 
     def __init__(
@@ -112,8 +112,9 @@ class ScoredTexts:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Return the scoring method, the model's architecture, and the numbers of texts, missing cells, words, tokens,
-        words with unknown tokens, and words with rare characters but no unknown token.
+        """Return the scoring method, the model's architecture, and numbers: of texts, of missing cells in the table
+        column that contains the texts, of words, of tokens, of words with unknown tokens, and of words with rare
+        characters but no unknown token.
 
         A rare character is a character that no token of the vocabulary contains. `rare_characters` is the number of
         words with each rare character.

@@ -37,8 +37,8 @@ def own_columns(columns: Iterable[str]) -> dict[str, str]:
 
 
 def surprisal_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Return a row for the mean bits per word, and a row for the surprisal of each of the first MOST_DRAWN words of the
-    text that a figure shows (setting `drawn`). Words without a surprisal are omitted.
+    """Return a row for the mean bits per word, and a row for each word whose surprisal a figure shows. These are the
+    first MOST_DRAWN words of one text, which the setting `drawn` chooses. Words without a surprisal are omitted.
     """
     manifest, name = evaluated.manifest, evaluated.name
     of_ours = ["sentence", "position", "word", "surprisal"]
@@ -64,8 +64,8 @@ def surprisal_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 
 def basis_of_words(evaluated: Evaluated, items: int) -> str:
-    """Return the comparison basis of surprisals. Two results are comparable if they have the same texts, number of
-    words, and scoring method.
+    """Return the comparison basis of surprisals, a text that must be equal for two results to be compared. The text
+    contains the digest of the source of the texts, the number of words (`items`), and the scoring method.
     """
     manifest = evaluated.manifest
     way = manifest.measures.get("scoring") or manifest.measures.get("architecture")

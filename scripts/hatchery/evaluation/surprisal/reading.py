@@ -1,6 +1,6 @@
 """Reading times and surprisals of words, as in BabyLM's pipeline of 2026 (docs/papers/babylm-2026.md, "Reading times").
 
-The probability of a word after its context is the product over its tokens. As in the published code, the word has no
+The probability of a word after its context is the product over its tokens. As in BabyLM's code, the word has no
 leading space. Every token of the word after the first is decoded, tokenised again by itself, and predicted after the
 text so far. A token inside a word may thus be replaced by a token that begins a word. Scores from these surprisals are
 comparable with published scores, but the surprisals differ from those of `surprisal.words`.
@@ -51,8 +51,8 @@ class Asked:
 
 
 def pieces_as_published(model: Model, context: str, word: str) -> list[Asked]:
-    """Return the predictions for the tokens of a word, as in the published code: each token after the first is decoded
-    and tokenised again by itself.
+    """Return the predictions for the tokens of a word, as in the code of BabyLM's pipeline: each token after the first
+    is decoded and tokenised again by itself.
     """
     backend, unknown = model.tokenizer.backend, model.tokenizer.unknown_id
     asked: list[Asked] = []
@@ -89,8 +89,8 @@ def inputs_behind(model: Model, context: Context) -> tuple[tuple[int, ...], int]
 
 
 def surprisals_of(model: Model, words: Iterable[tuple[str, str]], tokens_per_batch: int | None = None) -> list[float]:
-    """Return -ln p (nats) of each word after its context, as in the published code. `words` are pairs (context, word);
-    equal predictions are computed only once.
+    """Return -ln p (nats) of each word after its context, as in the code of BabyLM's pipeline. `words` are pairs
+    (context, word); equal predictions are computed only once.
 
     Raises EvaluationError for a causal model if the input contains no token before the word, and for a context that is
     longer than the model's maximum input.
@@ -144,7 +144,7 @@ def _text(context: Context) -> str:
 def reading_surprisals(
     words: Sequence[ReadWord], surprisals: Callable[[Iterable[tuple[str, str]]], list[float]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays, float64 [rows]: the surprisal of every word, and the surprisal of the previous word (NaN
+    """Return two arrays, float64 [words]: the surprisal of every word, and the surprisal of the previous word (NaN
     without a previous word).
     """
     pairs = [(one.context, one.word) for one in words]

@@ -164,8 +164,8 @@ class MarkedAcquisition(AcquisitionSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class AgeOfAcquisition(AcquisitionSettings, OneOfKeys):
-    """Comparison of the ages at which children say words with the number of training words after which models have
-    learned these words.
+    """Comparison of children and models by ages of acquisition: the age at which children say a word, and the number of
+    training words after which a model has learned the word.
     """
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {

@@ -49,10 +49,11 @@ column that reaches both thresholds seems to have one word per row.
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The words of a text, with their file and table rows: one row for the text, or one row per word.
+    """The words of a text, the name of the file that contains the text, and the text's rows in this file: one row for
+    the whole text, or one row per word.
 
     `lines` are the numbers of these rows, counted from 1: lines of a text file or table, rows of a Parquet file, or
-    items of a JSON list.
+    items of a JSON list. `rows` are the contents of these rows if the file is a table.
     """
 
     words: Words
@@ -68,8 +69,8 @@ class Text:
 
 @dataclass
 class Survey:
-    """Result of a first pass over all texts: the numbers of texts, of one-word texts and of missing cells, and the
-    names of the columns in the user's files, in the order of their first occurrence.
+    """Result of a first pass over all texts: the numbers of texts, of one-word texts and of missing cells in the column
+    of the texts, and the names of the columns in the user's files, in the order of their first occurrence.
     """
 
     texts: int = 0

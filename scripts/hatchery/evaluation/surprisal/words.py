@@ -64,8 +64,8 @@ def chunks(items: Iterable[Item], characters: Callable[[Item], int]) -> Iterator
 
 @dataclass
 class Alphabet:
-    """The characters that occur in a model's vocabulary, and rare characters: characters of texts that no token
-    contains.
+    """The characters that occur in a model's vocabulary, and rare characters: characters that occur in texts, but in no
+    token.
 
     A byte-level tokenizer can encode any character. Its vocabulary has tokens for the frequent characters of its
     training text. A character without a token is rare in the training text or absent from it. The surprisal of such a
@@ -88,8 +88,8 @@ class Alphabet:
         self._found: dict[str, str] = {}
 
     def rare_characters(self, word: str) -> str:
-        """Return the characters of a word, and of the white space before the word, that no token contains. Increase the
-        count of each of these characters in `rare`.
+        """Return the characters that occur in a word, or in the white space before the word, but in no token. Increase
+        the count of each of these characters in `rare`.
         """
         if word.isascii():
             return ""

@@ -203,7 +203,8 @@ class Context:
 
     def traits(self, record: Record) -> tuple[str, bool, dict[str, str]]:
         """Return three properties of a record, which the task's settings `group_fields`, `scored_rows` and `facts`
-        define: the record's group, True if the record is scored, and the record's facts.
+        define: the group with which a metric evaluates the record, True if the record is scored, and the record's
+        values in the fields by which results are divided into subsets.
         """
         task = self.task
         if not (task.group_fields or task.scored_rows or task.facts):

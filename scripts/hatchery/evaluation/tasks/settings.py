@@ -1,4 +1,4 @@
-"""Settings of one task: the files of its rows, the model inputs made from the rows, and its metrics.
+"""Settings of one task: the files of its examples (rows), the model inputs made from the rows, and its metrics.
 
 A task is one file in `config/tasks/`. These classes hold the keys of the file, with default values for missing keys.
 Impossible values raise an error before any data is read.
@@ -299,8 +299,9 @@ class ProtocolSettings(Settings):
     @property
     def has_template(self) -> bool:
         """True for BabyLM's editions since 2025. In these editions, the special tokens that an external model reads
-        with a text are exactly those of the template in its tokenizer's file. The stage `finetune` also writes
-        predictions.json for the leaderboard, if the task has classes or choices and `track` is not set.
+        with a text are exactly those of the template in its tokenizer's file. If this property is true, the task has
+        classes or choices and `track` is not set, the stage `finetune` also writes predictions.json for the
+        leaderboard.
         """
         return self.edition != 2023
 

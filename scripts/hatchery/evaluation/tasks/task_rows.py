@@ -1,9 +1,10 @@
 """Read a labelled task as lists of examples: convert rows by the task's layout, apply the vocabulary filter and the
 limits on the number of examples, and check the rows.
 
-Papers use the validation rows as their test set. Training never reads them, and model selection reads them only with
-`selection: scored`. If a task has only training files, the validation rows are drawn from these files. The `ReadReport`
-counts four kinds of rows: rows that were read, that are within the vocabulary, that are used, and that are scored.
+The replicated papers use the validation rows as their test set. Training never reads the validation rows, and model
+selection reads these rows only with `selection: scored`. If a task has only training files, the validation rows are
+drawn from these files. The `ReadReport` counts four kinds of rows: rows that were read, that are within the vocabulary,
+that are used, and that are scored.
 """
 
 from collections.abc import Sequence
@@ -225,8 +226,9 @@ def with_sorted_labels(source: RawSource, task: TaskSettings, most_rows: MostRow
 
 
 def check_rows(source: RawSource, task: TaskSettings, most_rows: MostRows) -> None:
-    """Check the rows of a task with `read_task` if the format is one of edge probing, otherwise with `read_through`.
-    For a format other than `rows`, the check runs only if `most_rows` limits none of the files.
+    """Check the rows of a task: with `read_task` for the formats of edge probing (`PROBING_FORMATS`), and with
+    `read_through` for all other formats. For a format other than `rows`, the check runs only if `most_rows` limits none
+    of the files.
     """
     if task.format == "rows":
         read_through(source, task, most_rows)

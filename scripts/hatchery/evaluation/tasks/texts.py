@@ -1,23 +1,23 @@
 """The texts of a task: normalisation before tokenisation, and the filter of rows by vocabulary.
 
-Texts are normalised as LTG-BERT normalises GLUE and similar tasks (docs/papers/ltg-bert.md, "Fine-tuning"). `ltg` first
-strips the text. A text that is only a bracket or quote token of the Penn Treebank becomes this bracket or quote. Then
-punctuation is normalised as in Moses, encodings are repaired, and the text is stripped again. SST-2, MRPC, HANS and WSC
-are distributed as tokens separated by spaces; for these tasks, `ltg_detokenised` applies the steps to every token and
-then joins the tokens. The cleaning of corpora applies the same rules for punctuation, encodings, contractions and
-spaces.
+Texts are normalised as LTG-BERT normalises GLUE and similar tasks (docs/papers/ltg-bert.md, "Fine-tuning"). The
+normalisation `ltg` first strips the text. A text that is only a bracket or quote token of the Penn Treebank becomes
+this bracket or quote. Then punctuation is normalised as in Moses, encodings are repaired, and the text is stripped
+again. SST-2, MRPC, HANS and WSC are distributed as tokens separated by spaces; for these tasks, `ltg_detokenised`
+applies the steps to every token and then joins the tokens. The cleaning of corpora applies the same rules for
+punctuation, encodings, contractions and spaces.
 
 Words are compared with a vocabulary in two ways (docs/papers/reduced-vocabulary.md, "Comparison of words" and "Filtered
 GLUE").
 
 - `as_published`: the texts are joined by a space and split at single spaces. A token with an upper-case letter is
-  skipped as a name, unless it is the first token. In the tokens that are not skipped, digits and the DELETED_SYMBOLS
-  are deleted at any position. The remaining characters, in lower case, must be a word of the vocabulary, the remainder
-  of a contraction, or empty. Other symbols, such as `%` or `/`, are not deleted, so a row with such a token is dropped.
-  There is no rule for links.
-- `corrected`: words, contractions, numerals, hyphens and links are compared as in the corrected comparison of the
-  corpora, which selects the pretraining text. The first word of a text or sentence must be in the vocabulary. Any other
-  word with an upper-case letter is skipped as a name.
+  skipped as a name, unless it is the first token of the joined texts. In the tokens that are not skipped, digits and
+  the DELETED_SYMBOLS are deleted at any position. The remaining characters, in lower case, must be a word of the
+  vocabulary, the remainder of a contraction, or empty. Other symbols, such as `%` or `/`, are not deleted, so a row
+  with such a token is dropped. There is no rule for links.
+- `corrected`: words, contractions, numerals, hyphens and links are compared by the rules `corrected` of
+  `vocabulary.comparison`, by which pretraining text is selected. The first word of a text or sentence must be in the
+  vocabulary. Any other word with an upper-case letter is skipped as a name.
 """
 
 import re
@@ -139,7 +139,7 @@ def _corrected(text: str, known: KnownWords) -> bool:
 
 
 def _without_names(sentence: str) -> str:
-    """Return the sentence without names. A name is a word with an upper-case letter that is not the first word of the
+    """Return the sentence without names. A name is any word with an upper-case letter, except the first word of the
     sentence."""
     if sentence[1:].islower():
         return sentence

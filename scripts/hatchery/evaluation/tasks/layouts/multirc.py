@@ -17,10 +17,12 @@ FIELDS = ("paragraph", "question", "answer", "idx", "passage")
 
 
 def lay_out_answers(context: Context) -> LayOut:
-    """Return a function from a record to its examples, one per answer, each with three segments.
+    """Return a function that converts a record to examples, one example for each answer. An example has three segments:
+    paragraph, question and answer.
 
-    The function raises EvaluationError if a nested passage lacks the field `questions`, or if a question lacks the
-    field `answers`. An empty list raises no error and gives no example.
+    A record is either one answer, or a passage with a list of questions, each with a list of answers. The function
+    raises EvaluationError if a passage lacks the field `questions`, or if a question lacks the field `answers`. An
+    empty list raises no error and gives no example.
     """
 
     def lay_out(record: Record) -> Iterator[Example]:
