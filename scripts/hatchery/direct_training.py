@@ -233,7 +233,7 @@ def _block(kind: str, value: Block, more: Mapping[str, Any], without: str = "") 
     """Return a section of the configuration as an object of its settings class.
 
     `kind` is the kind of the section (model, tokenizer, ...). `value` is a name, a YAML file, or a mapping of keys.
-    `more` contains keys to add, and `without` names a key of the file to ignore.
+    `more` contains keys to add. `without` names a key that is ignored if the file contains this key.
     """
     if isinstance(value, Mapping):
         return validated(FILES[kind], {**value, **more}, f"train: {kind}")

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 NEAR = "near duplicate of an earlier document"
 NEAR_ELSEWHERE = "near duplicate of an earlier document in another split"
 SIGNATURES = [pa.field("signature", pa.binary()), pa.field("runs", pa.binary())]
-"""Columns with a document's MinHash signature (uint32) and with the sorted keys of the document's runs of words
-(uint64).
+"""Columns with a document's MinHash signature (uint32) and with the sorted keys of the document's runs of consecutive
+words (uint64 hashes).
 """
 NOT_NEAR = -1
 SEED = 1
@@ -62,8 +62,8 @@ def _empty(permutations: int) -> "MinHash":
 
 
 def signature_row(text: str, settings: NearDuplicatesSettings) -> dict[str, bytes]:
-    """Return the values of a document in the columns SIGNATURES: its MinHash signature and the keys of its runs of
-    words. Both values are empty if the document has fewer words than a run.
+    """Return the values of a document in the columns SIGNATURES: its MinHash signature and the keys (hashes) of its
+    runs of `settings.words` consecutive words. Both values are empty if the document has fewer words.
     """
     keys = np.unique(np.fromiter(runs(text, settings.words), dtype=np.uint64))
     if not len(keys):
@@ -77,7 +77,7 @@ def signature_row(text: str, settings: NearDuplicatesSettings) -> dict[str, byte
 
 
 def similarity(first: Uints, second: Uints) -> float:
-    """Return the Jaccard index of two sets of keys, each without repetitions."""
+    """Return the Jaccard index of two sets of keys (hashes of word n-grams), each without repetitions."""
     common = len(np.intersect1d(first, second, assume_unique=True))
     return common / (len(first) + len(second) - common)
 

@@ -88,13 +88,13 @@ def _is_text(kind: pa.DataType) -> bool:
 def parquet_rows(
     source: RawSource, name: str, wanted: Collection[str] | None, where: str = "", piece: Piece | None = None
 ) -> Iterator[PlacedRow]:
-    """Yield pairs of a position and a row of a Parquet file or, if `piece` is given, of this piece of the file. The
-    position (file and row) is for messages.
+    """Yield a pair (position, row) for each row of a Parquet file; if `piece` is given, only for the rows of this
+    piece. The position (file and row number) is for messages.
 
-    Only the columns in `wanted` are read; other columns have the value `UNREAD`. If `wanted` is None, all columns of
-    any type are read. Columns of texts and numbers are converted with NumPy, which is several times as fast as Arrow's
-    own conversion. Raises SourceError for a damaged file, naming file and row. Also raises SourceError for a wanted
-    column with values that JSON cannot represent, such as bytes and dates.
+    Only the columns in `wanted` are read; other columns have the value `UNREAD`. If `wanted` is None, every column is
+    read, and the types of the columns are not checked. Columns of texts and numbers are converted with NumPy, which is
+    several times as fast as Arrow's own conversion. Raises SourceError for a damaged file, naming file and row. Also
+    raises SourceError for a wanted column with values that JSON cannot represent, such as bytes and dates.
     """
     number, where = 0 if piece is None else piece.first, where or where_in(source, name)
     last = None if piece is None else number + piece.count

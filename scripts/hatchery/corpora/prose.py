@@ -1,8 +1,9 @@
 """Conversion of running text to paragraphs of sentences. The functions recognise the role of lines, find the ends of
 paragraphs, and divide text into documents.
 
-The readers of unprocessed text (`plain_text`, `raw_text`) share this module. Options set the end of a paragraph and the
-repairs. Tagged text follows the Brown corpus (Francis and Kucera 1979) as distributed with NLTK.
+The readers of unprocessed text (`plain_text`, `raw_text`) share this module. Options determine where a paragraph ends,
+and which errors of the text are repaired. Tagged text follows the Brown corpus (Francis and Kucera 1979) as distributed
+with NLTK.
 
 If no option sets the role of the lines in the user's own text, the role is recognised from the beginning of each file.
 There are three roles: lines are sentences (or utterances), paragraphs, or lines of hard-wrapped paragraphs. A text
@@ -268,8 +269,8 @@ def pieces(
 def documents_of(
     file: str, named: Iterable[Named | NamedRow], context: ReaderContext, minimum_words: int
 ) -> Iterator[RawDocument]:
-    """Yield a document for each element of `named`, which contains the parts of the document's name and its paragraphs.
-    Documents with fewer words than `minimum_words` are counted as rejected.
+    """Yield a document for each element of `named`. An element contains the parts of a document's name and the
+    document's paragraphs. Documents with fewer words than `minimum_words` are counted as rejected.
 
     A document without any word is never kept.
     """

@@ -1,10 +1,10 @@
 """NLTK's Punkt sentence tokenizer with identical results, but many times faster and independent of the clock.
 
-NLTK's algorithm (Kiss and Strunk, Computational Linguistics 32, 2006) considers every `.`, `?` and `!` before other
-punctuation or white space. To decide whether the mark ends a sentence, the algorithm annotates the tokens of the words
-before and after the mark. In many contexts, no decision of NLTK is needed, because the mark always ends a sentence:
-`?`, `!`, and a full stop after a plain word that is neither an abbreviation nor the first half of a collocation. Only
-all other contexts (abbreviations, initials, numbers, unusual characters) are passed to NLTK.
+NLTK's algorithm (Kiss and Strunk, Computational Linguistics 32, 2006) considers every `.`, `?` and `!` that is followed
+by other punctuation or white space. To decide whether this mark ends a sentence, the algorithm annotates the tokens of
+the words before and after the mark. In many contexts, no decision of NLTK is needed, because the mark always ends a
+sentence: `?`, `!`, and a full stop after a plain word that is neither an abbreviation nor the first half of a
+collocation. Only all other contexts (abbreviations, initials, numbers, unusual characters) are passed to NLTK.
 
 NLTK cancels a regular expression after five seconds of wall time. Here the patterns run without this limit, so results
 do not depend on the load of the machine. The limit is not needed, because all these patterns take linear time. Only one
@@ -77,7 +77,7 @@ class UntimedLanguage(PunktLanguageVars):
 
 
 class UntimedToken(PunktToken):
-    """NLTK's token class, with patterns without their time limit."""
+    """NLTK's token class, but its regular expressions have no time limit."""
 
     __slots__ = ()
 
@@ -189,11 +189,10 @@ class SentenceSpans:
         return [text[start:end] for start, end in self.spans(text)]
 
     def _breaks(self, text: str, position: int, run_start: int, next_start: int) -> bool:
-        """Return Punkt's decision whether the mark at `position` ends a sentence. Only unusual contexts are passed to
-        Punkt.
+        """Return True if the punctuation mark at `position` ends a sentence. Only unusual contexts are passed to Punkt.
 
-        `run_start` is the start of the run without white space that contains the mark, and `next_start` is the start of
-        the next sentence if the mark ends a sentence.
+        The mark is in a sequence of characters without white space, which starts at `run_start`. If the mark ends a
+        sentence, the next sentence starts at `next_start`.
         """
         # Let Punkt decide whether the mark ends a sentence. NLTK's expression counts a control character as a word, but
         # Python counts it as white space.

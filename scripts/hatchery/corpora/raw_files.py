@@ -158,7 +158,7 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True)
 class Piece:
-    """Consecutive documents of a file that one process reads."""
+    """A part of a file: consecutive documents, which one process reads."""
 
     start: int
     end: int
@@ -168,8 +168,9 @@ class Piece:
     line: int
     """Number of lines of the file before the piece; 0 for Parquet, and for text that is divided by size."""
     first: int
-    """Number of kept records in the file before the piece; a record is a document, row, text or paragraph. In Parquet
-    files, and in tables with `document_column`, all rows are counted.
+    """Number of records in the file before the piece, without the records that the reader rejects; a record is a
+    document, row, text or paragraph. In Parquet files, and in tables with `document_column`, rejected rows are also
+    counted.
     """
     count: int
     """Number of records in the piece, counted as for `first`."""

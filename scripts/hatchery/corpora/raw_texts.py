@@ -90,7 +90,7 @@ def texts_in(lines: Lines, options: RawTextOptions) -> Iterator[RawText]:
 
 
 def raw_lines(source: RawSource, file: str, options: RawTextOptions, piece: Piece | None = None) -> Lines:
-    """Return the lines of a file, or of a piece of the file, as the input of a format function."""
+    """Return the lines of a file or, if `piece` is given, of this piece, as the input of a format function."""
     is_json = format_of(source, file, options) == "json_lines"
     return (json_lines_of if is_json else Lines)(source, file, options.encoding, piece)
 
@@ -120,7 +120,9 @@ def parquet(lines: Lines, field: str) -> Iterator[RawText]:
 
 
 def text(lines: Lines, field: str) -> Iterator[RawText]:
-    """Yield the whole file as one text without a key, as for the replicated BookCorpus (`books1`, a file per book)."""
+    """Yield the whole file as one text with an empty `RawText.key`. The replicated BookCorpus (`books1`) has a file per
+    book.
+    """
     yield RawText("", "\n".join(lines))
 
 
@@ -191,11 +193,11 @@ def wikiextractor(lines: Lines, field: str) -> Iterator[RawText]:
     Source: WikiExtractor 3 on a pages-articles dump (files AA/wiki_00, AA/wiki_01, ..., possibly compressed), as for
     Wikipedia in LTG-BERT, Appendix F, and for Simple Wikipedia in the reduced-vocabulary paper.
 
-    The key is the id of the page. The title is stored separately from the text; redirects have no text. The escapes
-    `&lt;`, `&gt;` and `&amp;` are decoded. After an empty page of the dump, WikiExtractor copies markup to the
-    beginning of the next article; this markup is left out. Outside of blocks, a line that begins with a brace is a JSON
-    object, whose text is in `field`. Raises SourceError naming file and line for a block that is not closed, text
-    outside of blocks, or a damaged line.
+    The key of an article (`RawText.key`) is the id of its page. The title is stored separately from the text; redirects
+    have no text. The escapes `&lt;`, `&gt;` and `&amp;` are decoded. After an empty page of the dump, WikiExtractor
+    copies markup to the beginning of the next article; this markup is left out. Outside of blocks, a line that begins
+    with a brace is a JSON object, whose text is in `field`. Raises SourceError naming file and line for a block that is
+    not closed, text outside of blocks, or a damaged line.
     """
     article: list[str] | None = None
     key = title = ""

@@ -44,8 +44,8 @@ def filled_lines(lines: Lines) -> Iterator[str]:
 
 
 def is_json_list(source: RawSource, name: str, encoding: str = "utf-8") -> bool:
-    """Return True if a JSON file is one list. A list is not divided into pieces, because an item may span several
-    lines.
+    """Return True if a JSON file is one list. Such a file is read as a whole by one process, because an item of the
+    list may span several lines.
     """
     return next(filled_lines(json_lines(source, name, encoding)), "").lstrip().startswith("[")
 

@@ -8,8 +8,8 @@ exceeds this number by less than one document.
 
 A sample in several languages has parts instead of a number of characters; each part names some sources of the corpus
 and a maximum number of bytes (BabyLM's multilingual track, docs/babylm.md, "The multilingual track"). A part ends
-before the first drawn document that would exceed the maximum, so the size of a part is less than one document below the
-maximum.
+before the first drawn document that would exceed the maximum, so a part is smaller than its maximum by less than the
+size of this document.
 """
 
 from array import array

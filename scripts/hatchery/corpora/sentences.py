@@ -7,7 +7,7 @@ boundaries equal the boundaries of the papers; NLTK's parameters for other langu
 
 `as_published` returns NLTK's sentences. NLTK also splits where there is no white space: before the last punctuation
 mark of `Stop!!` at the end of a text, or in `"No."And`. `corrected` (the default) splits only at white space, so no
-word is split, and the sentences, joined by single spaces, are the paragraph.
+word is split, and joining the sentences by single spaces yields the paragraph.
 """
 
 import re
@@ -90,7 +90,7 @@ class SentenceSplitter:
     def split(self, text: str) -> list[str]:
         """Return the non-empty sentences of one paragraph in order, with white space collapsed.
 
-        With `reading: corrected`, the sentences joined by single spaces are the paragraph with its white space
+        With `reading: corrected`, joining the sentences by single spaces yields the paragraph with its white space
         collapsed, and splitting a sentence again returns this sentence. Time grows linearly with the text, for any
         content.
         """
@@ -179,7 +179,7 @@ def folder_splitter(folder: Path, reading: ReadingName = "corrected") -> Sentenc
 
 
 def parameter_files(source: RawSource) -> list[str]:
-    """Return the parameter files of all languages in a source."""
+    """Return the paths of all files with Punkt parameters in a source, for any language."""
     return [path for name in PARAMETER_FILES for path in source.names(name)]
 
 
@@ -227,5 +227,5 @@ def parse_model(text_of: Callable[[str], str], where: Callable[[str], str]) -> P
 
 
 def model_digest(folder: Path) -> str:
-    """Return the digest of the four parameter files of a folder."""
+    """Return the digest of a Punkt model: the four PARAMETER_FILES in a folder."""
     return digest({name: sha256_file(folder / name) for name in PARAMETER_FILES})

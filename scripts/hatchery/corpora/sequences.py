@@ -126,8 +126,8 @@ class _Grouping:
 
     def _selected(self, name: str) -> Iterator[tuple[int, str]]:
         """Yield (index of the save unit, text) of each text that is drawn from the selection `name`, in document order.
-        A save unit consists of the texts that the authors' code writes together. Without a quota, all texts of the
-        selection are drawn.
+        A save unit consists of the texts that the code of the reduced-vocabulary paper writes together. If the
+        selection has no quota (number of texts to draw), all its texts are drawn.
         """
         manifest, quota = self.selections[name], self._group.quotas.get(name)
         last_point = None if quota is None else self._last_point(name, quota)
@@ -162,8 +162,8 @@ class _Grouping:
         return point_of_the_last((self._quota_point(name, index) for index in range(1, rows + 1)), quota)
 
     def documents(self) -> Iterator[tuple[str, str, str | None, str]]:
-        """Yield (name, selection, split, text) of every sequence. The split is None for the sequences that `set_aside`
-        excludes from all splits.
+        """Yield (name, selection, split, text) of every sequence; `selection` is the text selection of the sequence's
+        first text. The split is None for the sequences that `set_aside` excludes from all splits.
         """
         total = self.sequences
         amounts = {key: getattr(self._group, key) for key in ("development", "test", "set_aside")}
@@ -181,9 +181,10 @@ class _Grouping:
             self._numbers[name] += 1
 
     def table(self) -> Iterator[tuple[str, str, str, int, int, int]]:
-        """Yield the rows of `selections.csv`. A row contains a selection, a source, the level, the number of drawn
-        texts, the number of their words, and the number of those words that the vocabulary filter counted
-        (`n_counted`). Without a quota, all texts are drawn. Texts that the grouping leaves out are included.
+        """Yield the rows of `selections.csv`. A row contains the names of a text selection and of a source, the level
+        of the texts (sentence or span), the number of drawn texts, the number of their words, and the number of those
+        words that the vocabulary filter counted (`n_counted`). If the selection has no quota (number of texts to draw),
+        all texts are drawn. Drawn texts that are not in any sequence are included.
         """
         for (name, source), counts in self._counts.items():
             yield name, source, self.level, counts["texts"], counts["words"], counts["counted"]

@@ -216,7 +216,9 @@ class SequenceLength(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class SequenceGroup(Settings):
-    """One group of sequences: selections of sentences or of spans, whose texts are grouped together."""
+    """Selections of sentences, or selections of spans. The texts of these selections are grouped together into
+    sequences.
+    """
 
     level: Literal["sentence", "span"]
     """Kind of the selected texts: sentences or spans."""
@@ -266,7 +268,7 @@ class SequenceKeys(Settings):
 
     @property
     def selections(self) -> list[str]:
-        """Names of all selections, in the order in which they are grouped."""
+        """Names of all text selections, in the order in which their texts are grouped into sequences."""
         return [name for group in self.groups for name in group.selections]
 
 

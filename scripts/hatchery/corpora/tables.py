@@ -74,7 +74,9 @@ def texts_of_table(source: RawSource, file: str, options: "PlainTextOptions") ->
 
 
 def pieces_of_table(source: RawSource, file: str, options: "PlainTextOptions", piece_bytes: int) -> Iterator[Piece]:
-    """Yield the pieces of a file, of about `piece_bytes` each. Raises SourceError if the file cannot be read."""
+    """Yield the pieces (consecutive documents) into which a table is divided, of about `piece_bytes` each; yield no
+    piece for an undivided table. Raises SourceError if the file cannot be read.
+    """
     kind = format_of(file, options)
     if kind == "parquet":
         return _parquet_pieces(source, file, options, piece_bytes)
@@ -88,7 +90,9 @@ def pieces_of_table(source: RawSource, file: str, options: "PlainTextOptions", p
 
 
 def _parquet_pieces(source: RawSource, file: str, options: "PlainTextOptions", piece_bytes: int) -> Iterator[Piece]:
-    """Yield pieces of a Parquet file that consist of whole rows; yield no piece if a document can have several rows."""
+    """Divide a Parquet file into pieces of whole rows. If a document can have several rows, the file is not divided,
+    and no piece is yielded.
+    """
     from hatchery.corpora.parquet_files import pieces_of_column
 
     if options.document_column is None and options.lines_per_document is None:
@@ -96,8 +100,8 @@ def _parquet_pieces(source: RawSource, file: str, options: "PlainTextOptions", p
 
 
 def _closed_pieces(rows: Iterator[PlacedRow], lines: Lines, column: str, piece_bytes: int) -> Iterator[Piece]:
-    """Yield the pieces of a table in which a document has several rows. Every document is completely inside
-    one piece.
+    """Yield the pieces of a table in which a document can have several rows. Every document is completely inside one
+    piece.
     """
     last: dict[str, int] = {}
     begins = array("Q")
@@ -122,7 +126,9 @@ def _closed_pieces(rows: Iterator[PlacedRow], lines: Lines, column: str, piece_b
 def documents_of_table(
     source: RawSource, file: str, context: ReaderContext, form: LineForm
 ) -> Iterator[Named | NamedRow]:
-    """Yield the documents of a file, or of a piece of the file; rejected rows are counted."""
+    """Yield the documents of a table or, if `context.piece` is set, of this piece of the table; rejected rows are
+    counted.
+    """
     options: PlainTextOptions = context.options
     if options.document_column is not None:
         yield from _grouped(source, file, context, form, options.document_column)

@@ -146,13 +146,15 @@ class Lines:
 
     @property
     def first(self) -> int:
-        """Return the number of kept records that precede the `piece` in its file; 0 if the complete file is read."""
+        """Return the number of records that precede the `piece` in its file (see `Piece.first`); 0 if the complete file
+        is read.
+        """
         return 0 if self.piece is None else self.piece.first
 
     @contextmanager
     def put_back(self) -> Iterator[None]:
-        """Return a context in which `offset` and `line` have their values from before the current line, so that a piece
-        can begin at this line.
+        """Return a context in which `offset` and `line` have their values from before the current line, so that the
+        next piece of a divided file can begin at this line.
         """
         self.offset, self.line = self.offset - self._length, self.line - 1
         yield
@@ -294,9 +296,9 @@ def _wrong_encoding(
 def pieces_between(records: Iterable[bool], lines: Lines, piece_bytes: int, every: int = 1) -> Iterator[Piece]:
     """Yield pieces of a file, of about `piece_bytes` each; every piece begins at the first record of a document.
 
-    Every document consists of `every` kept records. `records` reads one record after another from `lines`, and yields
-    True if the record is kept. A piece ends only at the end of a record, so no piece begins inside a quoted field or an
-    article.
+    `records` reads one record after another from `lines`, and yields False for a record that the reader rejects. Every
+    document consists of `every` records that are not rejected. A piece ends only at the end of a record, so no piece
+    begins inside a quoted field or an article.
     """
     start = end = (lines.offset, lines.line)
     first = kept = 0

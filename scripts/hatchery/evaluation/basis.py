@@ -29,19 +29,22 @@ _KINDS = {"subword": "subwords", "whole_word": "whole words", "span": "spans", "
 
 
 def basis(**aspects: object) -> str:
-    """Return the comparison basis of a number as text; aspects without a value are omitted."""
+    """Return the comparison basis of a number: the conditions of its measurement (aspects), as the text `aspect: value;
+    aspect: value`. Aspects without a value are omitted.
+    """
     written = {name: str(value).replace(";", ",").replace(": ", " ") for name, value in aspects.items() if value}
     return "; ".join(f"{name}: {value}" for name, value in written.items())
 
 
 def aspects_of(text: str) -> dict[str, str]:
-    """Parse a comparison basis into a mapping from aspect to value."""
+    """Parse a comparison basis (the text that `basis` returns) into a mapping from aspect to value."""
     return {name: value for name, _, value in (part.partition(": ") for part in text.split("; ") if part)}
 
 
 def differing(bases: Iterable[str]) -> dict[str, list[str]]:
-    """Return the aspects whose values differ among comparison bases, with these values; empty if all bases are
-    equal."""
+    """Return the aspects (such as `tokenizer`) whose values differ among comparison bases, with these values; empty if
+    all bases are equal. The bases are texts that `basis` returned.
+    """
     found = [aspects_of(text) for text in dict.fromkeys(bases)]
     names = dict.fromkeys(name for aspects in found for name in aspects)
     values = {name: sorted({aspects.get(name, "") for aspects in found}) for name in names}
@@ -49,8 +52,9 @@ def differing(bases: Iterable[str]) -> dict[str, list[str]]:
 
 
 def joined(bases: Iterable[tuple[object, str]]) -> str:
-    """Return the comparison basis of a number that is computed from other numbers, such as a mean over tasks. `bases`
-    are pairs of a key, such as the task, and the basis of its number.
+    """Return the comparison basis (conditions of measurement, or aspects, as in `basis`) of a number that is computed
+    from other numbers, such as a mean over tasks. `bases` are pairs of a key, such as the task, and the basis of its
+    number.
 
     If an aspect differs between the bases, its value in the result is the number of different values, and a digest of
     all keys with their values.

@@ -4,10 +4,10 @@ Each random choice (pairs, held-out rows, order of rows, initial head) has its o
 seed and the name of the choice with SHA-256. Changing one random choice therefore leaves the others unchanged, and the
 seeds are equal on every machine.
 
-Held-out rows are training rows that a run does not train on. They are the run's development rows and, for a task
-without a validation file, its validation rows. Rows with an equal input (a text, or texts read together) are held out
-together, as are all rows of one question. Thus, each input and each question occurs either in the training rows or in
-the held-out rows.
+Held-out rows are rows of a task's training data on which a run does not train. They are the run's development rows and,
+for a task without a validation file, the task's validation rows. Rows with an equal input (a text, or texts read
+together) are held out together, as are all rows of one question. Thus, no input and no question occurs both in held-out
+rows and in rows on which the run trains.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from hatchery.evaluation.tasks.example import Example, SpanExample
 
 
 def derived_seed(seed: int, *purpose: str | int) -> int:
-    """Return a seed in [0, 2**63) for one purpose, a pure function of the arguments."""
+    """Return a seed in [0, 2**63) for the random choice named `purpose`. The seed depends only on the arguments."""
     text = "\x1f".join([str(seed), *map(str, purpose)])
     return int.from_bytes(hashlib.sha256(text.encode("utf-8")).digest()[:8], "little") >> 1
 
@@ -55,10 +55,10 @@ def hold_out(
 
 
 def input_groups(examples: Sequence[Example | SpanExample]) -> list[int]:
-    """Return a group index for each row. Rows with equal inputs, and rows of one group such as a question, have the
-    same index.
+    """Return a group index for each example. Examples with equal inputs, and examples with an equal `group` (such as
+    one question), have the same index.
 
-    Groups are numbered from 0 in the order of their first rows.
+    The indices begin at 0, in the order of first occurrence.
     """
     leaders: dict[Hashable, int] = {}
     parents: list[int] = []

@@ -61,7 +61,9 @@ class Evaluated:
     n_bytes: Callable[[str], int | None] = lambda split: None
     text: Callable[[str], str] = lambda split: ""
     scores: "Scores | None" = None
-    """Scores of a direct evaluation in memory; None if the scores are read from the manifest's files."""
+    """Scores of a direct evaluation (`hatchery.evaluate`) in memory; None if the scores are read from the manifest's
+    files.
+    """
 
     def records(self, name: str, schema: type[Read], key: Sequence[str] = (), may_be_empty: bool = False) -> list[Read]:
         """Return the rows of the evaluation's table `name`, as objects of the class `schema`. The values in the columns
@@ -116,9 +118,9 @@ class Evaluation:
     `place` is the rank of the kind in tables and summaries. `asked` returns the names of the suites or tasks on which
     an experiment evaluates one of its models, trained or imported (`ONCE` for a kind without names). `rows` and
     `layers` convert a finished evaluation to rows of `measurements.parquet` and of `layers.parquet`. `together`
-    receives all rows of `rows` in an experiment, and returns the rows to write, for example with unique task names. A
-    summary has a section for each suite of the kind, with `title` and `note`. `data` describes the user's data for the
-    kind, if any.
+    receives all rows that `rows` returned for the evaluations of an experiment, and returns the rows to write, for
+    example with unique task names. A summary has a section for each suite of the kind, with `title` and `note`. `data`
+    describes the user's data for the kind, if any.
     """
 
     place: int

@@ -39,7 +39,7 @@ class FirstLines(RawSource):
     """A raw input that is not registered yet. Of its large text files, only the first lines are read."""
 
     def open(self, name: str) -> IO[bytes]:
-        """Open a file. Of a text file of more than SMALL_BYTES, only the complete lines in its first HEAD_BYTES are
+        """Open a file. If a text file has more than SMALL_BYTES, only the complete lines in its first HEAD_BYTES are
         read. The whole file is read if there is no complete line, or if the file is one JSON list. Raises SourceError
         if the file cannot be read.
         """

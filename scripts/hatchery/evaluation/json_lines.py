@@ -95,7 +95,7 @@ def checked_text(text: str, where: str) -> str:
 
 
 def task_lines(source: RawSource, name: str) -> Lines:
-    """Return the lines of a file, which messages and results cite as `train.jsonl:3`."""
+    """Return the lines of a file; messages and results cite the third line of train.jsonl as `train.jsonl:3`."""
     lines = json_lines(source, name)
     lines.has_options = False
     lines.where, lines.mark = name, ":"

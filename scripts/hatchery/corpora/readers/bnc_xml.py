@@ -14,7 +14,7 @@ from hatchery.settings.base import ReadingName, Settings
 
 @dataclass(frozen=True)
 class BncOptions(Settings):
-    """Options of the reader `bnc_xml`: the texts to read, and the version of their conversion."""
+    """Options of the reader `bnc_xml`: the files to read, and the version of the converter (published or corrected)."""
 
     reading: ReadingName = "corrected"
     """Version of the conversion. `as_published` reproduces the published converter; `corrected` fixes the errors of

@@ -1,11 +1,12 @@
 """The user's own text: a file, folder or zip archive of text files, tables, JSON lines or Parquet.
 
-By default, the reader repairs only wrong decodings in the text. Unless an option sets the role of the lines, the reader
-recognises this role (`prose`) and reports it. Options can select the rows of a table, and can join rows with the same
-value in a column to one document (a transcript, a book). By default, a text file is one document, with two exceptions:
-large files are divided into documents (`raw_files`), and if the source has only a few files, all its files are divided,
-so that some documents can be held out. Encoding, columns and grouping are options; input that does not fit the options
-is an error with its position.
+By default, the reader repairs only wrong decodings in the text. Unless an option sets the role of the lines (sentences,
+paragraphs, or lines of wrapped paragraphs), the reader recognises this role from the text (module `prose`) and reports
+the role. Options can select the rows of a table, and can join rows with the same value in a column to one document (a
+transcript, a book). By default, a text file is one document, with two exceptions: large files are divided into
+documents (module `raw_files`), and if the source has only a few files, all its files are divided, so that some
+documents can be held out. Encoding, columns and grouping are options; input that does not fit the options is an error
+with its position.
 """
 
 import dataclasses
@@ -72,8 +73,8 @@ _DOCUMENTS = (".docx", ".doc", ".odt", ".rtf", ".pdf", ".epub")
 
 
 def _remedy(source: RawSource) -> str:
-    """Return a remedy for the end of an error message if the source contains text documents (such as .docx) or
-    archives, which this reader cannot read. Otherwise, return an empty text.
+    """If the source contains text documents (such as .docx) or archives, return advice to append to an error message,
+    because the reader `plain_text` cannot read these files. If the source contains neither, return an empty text.
     """
     names = [str(source.root), *source.names()]
     if any(name.endswith(_DOCUMENTS) for name in names):
@@ -100,8 +101,8 @@ def skipped(source: RawSource, options: PlainTextOptions) -> Counter[str]:
 
 
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
-    """Yield the documents of one file, streamed. Of a table, or of a text file that is divided into documents, only one
-    document is in memory.
+    """Yield the documents of one file, streamed. If the file is a table, or a text file that is divided into documents,
+    only one document is in memory.
 
     There is one exception: in a table, rows of other documents can interrupt the rows of a document. Then all
     incomplete documents are in memory.
@@ -117,8 +118,8 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
 
 
 def form_of(source: RawSource, file: str, options: PlainTextOptions, english: bool = False) -> LineForm:
-    """Return the role of a file's lines. If the options do not set this role, it is recognised from the file's
-    beginning.
+    """Return the role of a file's lines: sentences, paragraphs, or lines of hard-wrapped paragraphs. If the options do
+    not set this role, it is recognised from the file's beginning.
 
     `english` is True if the corpus's text is English; this argument only affects whether paragraphs are split into
     sentences.
@@ -193,7 +194,7 @@ def _text(source: RawSource, file: str, context: ReaderContext, form: LineForm) 
 
 
 def _cut(source: RawSource, file: str, context: ReaderContext, form: LineForm) -> Iterator[Named]:
-    """Yield the numbered documents of a text file, or of a piece of the file."""
+    """Yield the numbered documents of a text file or, if `context.piece` is set, of this piece of the file."""
     encoding = context.options.encoding
     start, end = (0, None) if context.piece is None else (context.piece.start, context.piece.end)
     cuts = cut_text(text_blocks(source, file, encoding, start, end), start)

@@ -50,8 +50,8 @@ class PreferencePairsOptions(Settings):
 
     @property
     def as_tables(self) -> parallel_text.ParallelTextOptions:
-        """Return the options of the reader `parallel_text` for the same tables. Functions of this reader list the
-        tables and find the split of a table.
+        """Return the options of the reader `parallel_text` for the same tables. With these options, functions of
+        `parallel_text` list the tables and find the split of a table.
         """
         columns = self.chosen, self.rejected
         return parallel_text.ParallelTextOptions(

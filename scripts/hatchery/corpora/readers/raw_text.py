@@ -1,6 +1,6 @@
 """Large corpora as documents: web pages, articles and books of any raw format, split into paragraphs and sentences.
 
-Source: the Wikipedia and BookCorpus part of LTG-BERT, Appendix F, and C4 as a training corpus. LTG-BERT's paper splits
+Wikipedia and BookCorpus (LTG-BERT's paper, Appendix F) and C4 are read with this reader. LTG-BERT's paper splits
 sentences with spaCy; Hatchery uses the sentence splitter of the corpus. If the format stores titles separately from the
 texts, a title becomes a Markdown heading.
 """
@@ -67,10 +67,11 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
 
 
 def divide(source: RawSource, file: str, options: RawTextReaderOptions, count: int) -> Iterator[Piece]:
-    """Yield the pieces of a file; yield no piece if the file is a single text or one JSON list. `count` is not used. To
-    find the pieces, a file is read completely, unless it is a Parquet file.
+    """Yield the pieces into which a file is divided; yield no piece for an undivided file, which is a single text or
+    one JSON list. `count` is not used. To find the pieces, a file is read completely, unless it is a Parquet file.
 
-    Raises SourceError if the file cannot be read, and CorpusError for two articles with the same id.
+    Raises SourceError if the file cannot be read, and CorpusError if two articles of a WikiExtractor file have the same
+    id.
     """
     lines = raw_lines(source, file, options)
     name = format_of(source, file, options)
@@ -92,9 +93,7 @@ def divide(source: RawSource, file: str, options: RawTextReaderOptions, count: i
 
 
 def _unique(texts: Iterator[RawText], where: str) -> Iterator[RawText]:
-    """Yield the texts. Raise CorpusError if two texts of the file, or of the read piece of the file, have the
-    same key.
-    """
+    """Yield the texts of a file, or of a piece of a file. Raise CorpusError if two of these texts have equal keys."""
     seen: set[str] = set()
     for text in texts:
         if text.key in seen:

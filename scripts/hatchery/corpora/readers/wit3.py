@@ -42,8 +42,8 @@ class Wit3Options(Settings):
 
     @property
     def as_text(self) -> parallel_text.ParallelTextOptions:
-        """Return the options of the reader `parallel_text` for the same files. Functions of this reader list the files
-        and find the split of a file.
+        """Return the options of the reader `parallel_text` for the same files. With these options, functions of
+        `parallel_text` list the files and find the split of a file.
         """
         return parallel_text.ParallelTextOptions(dict(self.files))
 

@@ -30,8 +30,8 @@ def corpus_settings(project: "Project", corpus: str) -> dict[str, object]:
 
 
 def conversion_inputs(of: "Outputs", project: "Project", corpus: str) -> dict[str, Paths]:
-    """Return the manifests of a corpus's sources and, if set, of its sentence model and of the evaluation data for
-    decontamination.
+    """Return the manifests of a corpus's sources, of its sentence model (if set), and of the evaluation data (if
+    decontamination is set).
     """
     block = project.corpus(corpus)
     found: dict[str, Paths] = {

@@ -21,8 +21,8 @@ def sequences_settings(project: "Project", corpus: str) -> dict[str, object]:
 
 
 def sequences_inputs(of: "Outputs", corpus: str) -> dict[str, Paths]:
-    """Return the manifests of the selections and, if set, of the corpus whose development and test sequences are
-    reused.
+    """Return the manifests of the text selections to group and, if set, of the corpus whose development and test
+    sequences are reused.
     """
     block = of.part(corpus, "sequences")
     other = [] if block.held_out_from is None else [of.corpus(block.held_out_from)]

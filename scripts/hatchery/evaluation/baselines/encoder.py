@@ -83,7 +83,7 @@ class BaselineEncoder(Encoder):
 
     @property
     def n_layers(self) -> int:
-        """Number of encoder layers whose states probes read."""
+        """Number of encoder layers; a probe reads the states of each of these layers."""
         return self.config.num_hidden_layers
 
     @property
@@ -150,8 +150,8 @@ class BaselineEncoder(Encoder):
 
 
 def set_dropout_(network: nn.Module, probability: float) -> None:
-    """Set the probability of every dropout of an external network, even if it is stored as a number instead of a
-    dropout module.
+    """Set the probability of every dropout of an external network, including probabilities that a module stores as a
+    number, in an attribute with `dropout` in its name.
 
     Raises ModelError for a probability outside [0, 1).
     """
@@ -207,7 +207,7 @@ class BaselineModel:
         device: torch.device,
         template: bool = False,
     ) -> None:
-        """Move the network to `device`, and choose the tokens that frame each text.
+        """Move the network to `device`, and choose the special tokens before and after each text.
 
         If `template` is true, these tokens come from the tokenizer's template, except in an encoder-decoder. Of the
         template, a causal model reads only the tokens before the text. If no token precedes the text, a model that

@@ -26,11 +26,11 @@ class BaselineTokenizer:
     """A fast tokenizer of `transformers`. Raises ModelError if the tokenizer lacks a special token that the
     architecture needs, and if its template has more than one token before or after a text.
 
-    The tokens that frame a text are read from the tokenizer's template: `[CLS] a [SEP] b [SEP]` of BERT, `<s> a
-    </s></s> b </s>` of RoBERTa, `a </s> b </s>` of T5. If the template has no end token, as in causal models, EOS is
-    appended to each text, because a head reads the last token's state, the only state that depends on the whole text.
-    Tokenizers of the LTG-BERT family have no template, but their models were trained with a start token and an end
-    token, so both are added.
+    The special tokens before and after a text are read from the tokenizer's template: `[CLS] a [SEP] b [SEP]` of BERT,
+    `<s> a </s></s> b </s>` of RoBERTa, `a </s> b </s>` of T5. If the template has no end token, as in causal models,
+    EOS is appended to each text, because a head reads the last token's state, the only state that depends on the whole
+    text. Tokenizers of the LTG-BERT family have no template, but their models were trained with a start token and an
+    end token, so both are added.
 
     If `template` is true, only the template's own tokens are added, and texts have no token types (BabyLM since 2025).
     The same applies to masked models whose tokenizer has neither an end token in its template nor a `sep_token`.
@@ -93,8 +93,9 @@ class BaselineTokenizer:
         return None if found is None else int(found)
 
     def encode_sentences(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Return ids of each sentence, with the tokenizer's own normalisation and without the tokens that frame a
-        text."""
+        """Return ids of each sentence, with the tokenizer's own normalisation and without special tokens before and
+        after the text.
+        """
         # `encode_batch_fast` is faster than `encode_batch`, because it computes no character offsets.
         return [encoding.ids for encoding in self.backend.encode_batch_fast(list(sentences), add_special_tokens=False)]
 

@@ -33,15 +33,15 @@ class OwnSpecialIds(SpecialIds):
 
     def maskable(self, ids: np.ndarray, special_tokens_too: bool = False) -> np.ndarray:
         """Return a bool for each token of `ids`: True if the token may be predicted. Padding tokens may not be
-        predicted. Framing tokens may be predicted only if `special_tokens_too` is true.
+        predicted. The special tokens before and after a text may be predicted only if `special_tokens_too` is true.
         """
         framing = (self.pad,) if special_tokens_too else (self.cls, self.sep, self.pad)
         return ~np.isin(ids, framing)
 
 
 class OwnText:
-    """The non-empty documents of a split, encoded by an external model, with the interface `HeldOutText`. The documents
-    do not mark the tokens that begin a word.
+    """The non-empty documents of a split as token ids of an external model. The class has the interface `HeldOutText`.
+    The documents do not mark the tokens that begin a word.
     """
 
     n_special = 0
@@ -140,7 +140,9 @@ class Pieces:
         return len(self._documents)
 
     def places(self) -> np.ndarray:
-        """Return the position of each piece's first token in the concatenated tokens of the split, int64 [pieces]."""
+        """Return the position of the first token of each piece of a document, in the concatenated tokens of the split:
+        int64 [pieces].
+        """
         return first_tokens(self._text)[self._documents] + self._firsts
 
     def __getitem__(self, index: int) -> Segment:

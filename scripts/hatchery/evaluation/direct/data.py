@@ -1,4 +1,5 @@
-"""Data of a direct evaluation as a raw source: a file, a folder, an archive, or a table in memory.
+"""Data of an evaluation by `hatchery.evaluate` (without an experiment) as a raw source: a file, a folder, an archive,
+or a table in memory.
 
 Readers of suites, tasks and texts expect a raw source. Here, files are read in place, without registration.
 """

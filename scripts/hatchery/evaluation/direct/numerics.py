@@ -15,7 +15,8 @@ from hatchery.numerics import kept_settings
 @contextmanager
 def kept_numerics(model: Pretrained) -> Iterator[None]:
     """On exit, restore PyTorch's settings and random states, the device and training mode of all modules, and
-    `requires_grad` of all parameters, which a probe sets to False."""
+    `requires_grad` of all parameters. Training a probe sets `requires_grad` to False.
+    """
     network: nn.Module = model.network
     modes = [(module, module.training) for module in network.modules()]
     gradients = [(parameter, parameter.requires_grad) for parameter in network.parameters()]

@@ -1,4 +1,6 @@
-"""Input and output of a direct evaluation, which runs on a model, data and settings without a manifest."""
+"""Input and output of a direct evaluation (`hatchery.evaluate`), which runs on a model, data and settings without a
+manifest.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +24,8 @@ Built = TypeVar("Built")
 
 @dataclass(frozen=True)
 class Request:
-    """The input of a direct evaluation: a model on `device` or the checkpoints of one run, data, and settings.
+    """The input of a direct evaluation (`hatchery.evaluate`): a model on `device` or the checkpoints of one run, data,
+    and settings.
 
     `name` is the name of the suite or task in the result's rows; `settings` come from the file of the suite or task and
     from the caller. `data` is a path or a table in memory, or None if the caller passed no data. Files may be written
@@ -70,7 +73,7 @@ class Request:
 
 
 class Answer(NamedTuple):
-    """Output of a direct evaluation: its scores, and the settings (a dataclass) that were used."""
+    """Output of a direct evaluation (`hatchery.evaluate`): its scores and the settings (a dataclass) used."""
 
     scores: Scores
     settings: Any

@@ -1,5 +1,5 @@
-"""Results of a direct evaluation: a data frame with a row for each score and its interval, and a summary of the main
-scores.
+"""Results of an evaluation by `hatchery.evaluate`, without an experiment: a data frame with a row for each score and
+its interval, and a summary of the main scores.
 """
 
 from collections.abc import Mapping

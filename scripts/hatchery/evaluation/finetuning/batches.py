@@ -59,12 +59,14 @@ class EncodedData(Protocol):
 
     @property
     def labels(self) -> np.ndarray:
-        """Labels of all units: int64 [units] (one class or choice per unit), int64 [units, K] (K labels per unit),
-        float64 [units] (regression) or bool [units, K] (K independent yes-or-no labels per unit)."""
+        """Labels of all units (examples, or targets in sentences): int64 [units] (one class or choice per unit), int64
+        [units, K] (K labels per unit), float64 [units] (regression) or bool [units, K] (K independent yes-or-no labels
+        per unit).
+        """
 
     def batch(self, items: np.ndarray) -> Batch:
-        """Return the items at the positions `items`, padded to the longest item; the batch's `units` are positions in
-        this data set.
+        """Return the items with the indices `items`, padded to the longest item. The batch's `units` are the indices,
+        in this data set, of its units (examples, or targets in sentences).
         """
 
     def subset(self, items: Sequence[int]) -> "EncodedData":
@@ -108,7 +110,8 @@ def training_batches(
 
 
 def prediction_batches(lengths: np.ndarray, tokens_per_batch: int) -> list[np.ndarray]:
-    """Return the item positions of each batch for prediction, the longest items first.
+    """Divide items into batches for prediction, and return the indices of each batch's items. The items are sorted by
+    length (`lengths`, in tokens), the longest items first.
 
     A batch has at most `tokens_per_batch` tokens, padding included, unless a single item has more tokens.
     """

@@ -1,9 +1,9 @@
 """Encode texts, pairs, triples and choices (docs/papers/ltg-bert.md, "Fine-tuning").
 
 Every distinct text is encoded once into one flat array, which all epochs, seeds and learning rates share. An example
-refers to its texts by their indices. A batch frames, truncates and pads the texts of its examples. Without sharing,
-ReCoRD would not fit into memory: it repeats a passage for each of a dozen candidates and has more than a million
-training inputs.
+refers to its texts by their indices. When a batch is made, the texts of its examples are truncated, special tokens are
+added, and the inputs are padded. Without sharing, ReCoRD would not fit into memory: it repeats a passage for each of a
+dozen candidates and has more than a million training inputs.
 
 Inputs contain only token ids. Hatchery's models have no segment embeddings, and the encoder of an external model
 computes token types from the separators.
@@ -64,7 +64,7 @@ class TextNumbers:
         return list(self._numbers)
 
     def of(self, texts: Iterable[str]) -> list[int]:
-        """Return the index of each text in `texts`; a new text gets the next index."""
+        """Return the index of each of the `texts` among the distinct texts so far; a new text gets the next index."""
         numbers = self._numbers
         return [numbers.setdefault(text, len(numbers)) for text in texts]
 
@@ -97,8 +97,8 @@ class TextArrays:
 
 @dataclass(frozen=True)
 class EncodedTexts:
-    """Encoded examples; each example is one item and one unit. `items` int64 [n] are the examples' positions in
-    `arrays`.
+    """Encoded examples. Each example is both an item (batches consist of items) and a unit (a unit has one label).
+    `items` int64 [n] are the indices of the n examples in `arrays`.
     """
 
     arrays: TextArrays
@@ -128,12 +128,12 @@ class EncodedTexts:
         return int(self.arrays.is_truncated[self.items].sum())
 
     def subset(self, items: Sequence[int]) -> "EncodedTexts":
-        """Return the examples at the positions `items`, in this order, without a copy of the arrays."""
+        """Return the examples with the indices `items`, in this order, without a copy of the arrays."""
         return replace(self, items=self.items[np.asarray(items, dtype=np.int64)])
 
     def batch(self, items: np.ndarray) -> Batch:
-        """Return `input_ids` int64 and `attention_mask` bool, both [B, T] ([B, C, T] for choices), and `spans` if words
-        are marked.
+        """Return `input_ids` int64 and `attention_mask` bool, both [examples, tokens] or, for choices, [examples,
+        choices, tokens]. Also return `spans` if words are marked.
 
         The attention mask of a missing choice is False everywhere.
         """
@@ -199,7 +199,9 @@ def encode_texts(
 
 
 def _framed(arrays: TextArrays, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ids int64 [B, T] and the mask bool [B, T] of the inputs at the positions `inputs` int64 [B]."""
+    """Return the token ids int64 and the mask bool, both [inputs, tokens], of the inputs with the indices `inputs`
+    int64 in `arrays`. The ids include special tokens and padding; the mask is False at padding.
+    """
     framing, segments, kept = arrays.framing, arrays.segments[inputs], arrays.kept[inputs].astype(np.int64)
     lengths = kept.sum(axis=1) + framing.overhead((segments != NO_SEGMENT).sum(axis=1))
     longest = int(lengths.max())
@@ -220,8 +222,8 @@ def _framed(arrays: TextArrays, inputs: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _laid_out(rows: np.ndarray, exists: np.ndarray, missing: int | bool) -> np.ndarray:
-    """Write the R rows [R, T] in order into an array [B, C, T], at the R entries at which `exists` bool [B, C] is True.
-    All other entries of the array are `missing`.
+    """Write `rows` [inputs, tokens] in order into an array [examples, choices, tokens], at the pairs of example and
+    choice at which `exists`, bool [examples, choices], is True. All other entries of the array are `missing`.
     """
     laid_out = np.full((*exists.shape, rows.shape[1]), missing, dtype=rows.dtype)
     laid_out[exists] = rows

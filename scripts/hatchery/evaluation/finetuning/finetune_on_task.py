@@ -131,10 +131,10 @@ def score(
 ) -> Scores:
     """Train and score a model for each seed and learning rate; `encoder`, on `device`, stays unchanged.
 
-    The tables are results.csv (metrics are fractions or correlations), predictions.parquet, breakdown.csv if the task,
-    or another task on which the model is scored, lists `facts`, and layer_weights.csv for probes. If `store` is set,
-    finished runs are stored. Stored runs are reused unless the user forces the job (`is_forced`). Raises the errors of
-    `train_run`.
+    The tables are results.csv (metrics are fractions or correlations) and predictions.parquet. For probes, there is
+    also layer_weights.csv. If the task, or another task on which the model is scored, has the setting `facts`, there is
+    also breakdown.csv. If `store` is set, finished runs are stored. Stored runs are reused unless the user forces the
+    job (`is_forced`). Raises the errors of `train_run`.
     """
     started, facts = time.monotonic(), dict[str, Any](measures(task))
     planned = [(seed, rate) for seed in settings.protocol.seeds for rate in settings.protocol.learning_rates]
@@ -189,8 +189,8 @@ def with_frozen_layers(
     """In a task on sentences with spans, replace the token ids by the hidden states of a frozen encoder, which are
     computed once for all runs.
 
-    `mib` limits the memory for these states, in MiB. States that do not fit are computed again in every batch. If `mib`
-    is 0, or if the head is not a probe on a frozen encoder without dropout, the task is returned unchanged.
+    `mib` limits the memory for these states, in MiB. States that do not fit are computed again in every batch. The task
+    is returned unchanged if `mib` is 0, or if the head is not a probe on a frozen encoder.
     """
     head = settings.task.head
     if mib == 0 or not can_be_kept(head):

@@ -45,7 +45,7 @@ class TextTokenizer(Protocol):
         """Id of the padding token, which the attention mask hides from the model."""
 
     def encode_sentences(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Return ids of each text, without the tokens that frame the text."""
+        """Return ids of each text, without special tokens before and after the text."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,8 @@ FIRST_TOKEN = (0, 1)
 def marked_token_spans(
     examples: Sequence[Example], tokenizer: TextTokenizer, kept: np.ndarray, framing: Framing
 ) -> np.ndarray | None:
-    """Return token positions int64 [examples, M, 2], [start, end), of the M marks of every example; None without marks.
+    """Return the token positions [start, end) of the M marks of every example, int64 [examples, M, 2]; None if no
+    example has a mark. A mark is a range of characters (`Example.marked`), such as a target word of WiC.
 
     `kept` int64 [examples, S] are the lengths of the segments in tokens after truncation. If truncation removed all
     tokens of a mark, the position of the input's first token ([CLS], if the model has it) is returned. Raises

@@ -49,8 +49,8 @@ class _Result(Record):
 
 @dataclass(frozen=True)
 class _ScoredSet:
-    """One scored set of a job. `suite` and `task` are the names in the set's rows, `primary` is the first metric of the
-    set's task, and `main` is True for the job's first scored set.
+    """One set of rows on which a job's models are scored. `suite` and `task` are the names in the set's rows, `primary`
+    is the first metric of the set's task, and `main` is True for the job's first scored set.
     """
 
     suite: str
@@ -75,9 +75,9 @@ def finetuning_rows(evaluated: Evaluated) -> list[TidyRow]:
     """Return one row per scored set, run (seed and learning rate) and metric.
 
     A classifier that predicts one class for all rows has collapsed, even if one of its metrics is high. Therefore, if
-    one row of a run on a set reports a failure, all metrics of this run and set are reported as failed. The values of a
-    collapsed run are still listed; only a diverged run ("nan") has no values. The first metric in a task's settings is
-    the task's primary metric.
+    the table reports a failure for one metric of a run on a scored set, all metrics of this run on this set are
+    reported as failed. The values of a collapsed run are still listed; only a diverged run ("nan") has no values. The
+    first metric in a task's settings is the task's primary metric.
 
     Raises EvaluationError naming file and line of a malformed table, EvaluationError for an impossible value among a
     manifest's `measures`, and ManifestError if the manifest's settings lack a required key.
@@ -128,10 +128,10 @@ def finetuning_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 
 def _basis_of_set(manifest: Manifest, rows: str, scored: int | None) -> str:
-    """Return the comparison basis of a score on the set `rows`. It contains the raw data and the number of scored rows.
-    If the protocol follows BabyLM's rules since 2025, the basis names these rules. If the set is the main scored set
-    and the reported model state was selected on its rows, the basis states this selection. No other setting of
-    fine-tuning is part of the basis.
+    """Return the comparison basis of a score on the set `rows`: a text that is equal for comparable scores. It contains
+    a digest of the raw data and the number of scored rows. If the protocol follows BabyLM's rules since 2025, the basis
+    names these rules. If the set is the task's validation set (MAIN_SET) and the reported model state was selected on
+    its rows, the basis states this selection. No other setting of fine-tuning is part of the basis.
     """
     sources = sorted((name, digest) for name, digest in manifest.inputs.items() if name.startswith("source"))
     given: Any = manifest.settings.get("protocol", {})
@@ -145,8 +145,9 @@ def _basis_of_set(manifest: Manifest, rows: str, scored: int | None) -> str:
 
 
 def _of_track(protocol: Any) -> str:
-    """Return the text that follows the name of BabyLM's rules in a comparison basis: the track and, if the bugs of the
-    official trainer are reproduced, `with its slips`. Return an empty text for a protocol without a track.
+    """Return the track of a protocol as text for a comparison basis (the conditions under which a score was measured),
+    where the text follows the name of BabyLM's rules. If the protocol reproduces the bugs of the track's official
+    trainer, the text ends with `with its slips`. Return an empty text for a protocol without a track.
     """
     if protocol.get("track") is None:
         return ""
@@ -203,9 +204,10 @@ def _blind_guess(metric: str, majority_accuracy: float | None) -> float | None:
 def with_distinct_tasks(measurements: Iterable[TidyRow]) -> list[TidyRow]:
     """Return the measurements with unique task names.
 
-    Models fine-tuned on different tasks may be scored on the same task. A suffix of the scored task's name then names
-    the fine-tuning task. For example, HANS scored by the models of two MNLI protocols becomes `hans_from_glue_mnli` and
-    `hans_from_babylm_mnli`. The main scored set of the fine-tuning task itself has no suffix.
+    Models fine-tuned on different tasks may be scored on the same task. Then a suffix of the scored task's name is the
+    name of the fine-tuning task. For example, HANS scored by the models of two MNLI protocols becomes
+    `hans_from_glue_mnli` and `hans_from_babylm_mnli`. The name has no suffix for the fine-tuning task's own validation
+    set.
     """
     measurements = list(measurements)
     origins: dict[tuple[str, str], set[str]] = {}
@@ -251,7 +253,8 @@ class _Weight(Record):
 
 
 def probe_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Return rows of `layers.parquet`: the softmax weights of every probe (seed and learning rate) by span and layer.
+    """Return rows of `layers.parquet`: the softmax weights of every probe (one probe per seed and learning rate) by
+    span and layer.
 
     Return no rows for a task without probes. Raises EvaluationError naming the file if a layer is missing or the
     weights of a span do not sum to 1.

@@ -55,8 +55,8 @@ class RunResult:
     """Results of one run: one seed with one learning rate.
 
     `best_step` is a number of optimiser steps; `n_train` and `n_development` are numbers of items. `best_step` and
-    `development_value` are None for a diverged run. `layer_weights` has a list for each span: a probe's weights of the
-    layers.
+    `development_value` are None for a diverged run. For a probe, `layer_weights` contains the list of the layers'
+    weights for each of the one or two spans of a target; otherwise, it is empty.
     """
 
     seed: int
@@ -221,9 +221,9 @@ def results_frame(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> pl.Da
 def breakdown_frame(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> pl.DataFrame:
     """Return the table breakdown.csv, without diverged runs.
 
-    For each scored set and run, the table contains accuracies on the rows with each value of each field in the task's
-    `facts` (such as the heuristic in HANS): one accuracy over all these rows, with an empty label, and one for each
-    label.
+    For each scored set, run, field in the task's `facts` (such as the heuristic in HANS) and value of this field, the
+    table contains the accuracy on all examples with this value, with an empty `label`. It also contains, for each
+    label, the accuracy on the examples with this value and this label.
     """
     rows = []
     for scored in sets:
@@ -237,7 +237,9 @@ def breakdown_frame(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> pl.
 
 
 def layer_weights_frame(runs: Sequence[RunResult]) -> pl.DataFrame:
-    """Return the table layer_weights.csv of trained probes: a weight for every span and layer, both numbered from 1."""
+    """Return the table layer_weights.csv of trained probes: the weight of every layer for each of the one or two spans
+    of a target. Layers and spans are numbered from 1.
+    """
     rows = [
         (run.seed, run.learning_rate, span, layer, weight)
         for run in runs
@@ -274,7 +276,7 @@ def predictions_table(scored: ScoredSet, run: RunResult) -> pa.Table:
     """Return labels and predictions of one set as text. Predictions of a diverged run, and labels outside the label
     set, are null.
 
-    Several labels of a unit are joined by a space.
+    If an example, or a target in a sentence, has several labels, the labels are joined by spaces.
     """
     n_units, answers = len(scored.labels), run.sets[scored.name].answers
     columns = {
@@ -300,7 +302,7 @@ def _texts(values: np.ndarray, names: Sequence[str]) -> list[str | None]:
 
 
 def _score_lists(answers: Predicted) -> pa.ListArray:
-    """Return a list of scores for each unit, without the scores of missing choices."""
+    """Return a list of scores for each example, or target in a sentence, without the scores of missing choices."""
     exists = answers.scores > IMPOSSIBLE_SCORE
     offsets = np.concatenate(([0], np.cumsum(exists.sum(axis=1)))).astype(np.int32)
     return pa.ListArray.from_arrays(offsets, pa.array(answers.scores[exists], type=pa.float32()))

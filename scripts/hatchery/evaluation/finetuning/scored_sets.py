@@ -2,11 +2,11 @@
 marks the rows that enter a metric.
 
 A set is a split of the task itself (validation, mismatched), or the rows of another task that the model is scored on
-without training (a transfer, such as MNLI to HANS). All units are predicted and stored, but only scored units enter a
+without training (a transfer, such as MNLI to HANS). All rows are predicted and stored, but only scored rows enter a
 metric (in MSGS, rows with `condition: test`; docs/papers/babylm-evaluation.md, "MSGS").
 
 In a transfer, classes of one task are mapped to labels of another: MNLI's three classes to HANS' two labels
-(docs/papers/ltg-bert.md, "HANS"). The benchmark merges neutral with contradiction, and LTG-BERT's published script
+(docs/papers/ltg-bert.md, "HANS"). The scorer of HANS merges neutral with contradiction, and LTG-BERT's published script
 merges neutral with entailment. There are two rules: the most probable class is mapped, or the probabilities of merged
 classes are added before the comparison. `TransferSettings` contains the mapping and the rule.
 
@@ -40,8 +40,8 @@ def failure(scored: Scored) -> Failure:
 
     - `nan`: a score, or a number that a regression model predicts, is not finite.
     - `majority_class`: all predictions are equal although the labels vary.
-    - `zero_mcc`: the predicted classes vary, but have no correlation with the labels (not tested for independent
-      labels).
+    - `zero_mcc`: the predicted classes vary, but have no correlation with the labels (not tested if each row has
+      several independent yes-or-no labels).
     - `constant`: all numbers that a regression model predicts are equal or almost equal (CONSTANT_SHARE), or all scores
       of ReCoRD's entities are equal.
 
@@ -122,18 +122,18 @@ def _row(fact: str, value: str, label: str, right: np.ndarray) -> FactAccuracy:
 
 @dataclass(frozen=True)
 class LabelMapping:
-    """A mapping from a model's classes to the labels of another task.
+    """A mapping from a model's classes to the labels of a task on which the model is scored without training.
 
-    `membership` bool [classes of the model, labels of the other task] has one True in every row.
+    `membership` bool [classes of the model, labels of the scored task] has one True in every row.
     """
 
     membership: np.ndarray
     rule: TransferRule
 
     def apply(self, predicted: Predicted) -> Predicted:
-        """Return the predicted labels of the other task, int64 [n], and the labels' scores, float32 [n, labels]. The
-        mapping's field `rule` determines the predicted label. The score of a label is the sum of the probabilities of
-        all classes that are mapped to this label.
+        """Return the predicted labels of the task on which the model is scored without training, int64 [n], and the
+        labels' scores, float32 [n, labels]. The mapping's field `rule` determines the predicted label. The score of a
+        label is the sum of the probabilities of all classes that are mapped to this label.
         """
         from scipy.special import softmax
 
@@ -204,7 +204,7 @@ class ScoredSet:
         return self.data.labels
 
     def subset(self, items: Sequence[int]) -> "ScoredSet":
-        """Return the scored set of the items at the positions `items`."""
+        """Return the scored set of the items with the indices `items`."""
         data = self.data.subset(items)
         if not self.facts:
             return replace(self, data=data, is_scored=np.ones(data.n_units, dtype=bool))
@@ -212,8 +212,8 @@ class ScoredSet:
         return replace(self, data=data, is_scored=self.is_scored[list(items)], groups=groups, facts=facts)
 
     def answers(self, predicted: Predicted) -> Predicted:
-        """Convert a model's predictions and scores to predicted labels and scores of labels of this set's task. Return
-        `predicted` unchanged if the set has no label mapping.
+        """Convert a model's predicted classes and their scores to labels of this set's task and scores of these labels.
+        Return `predicted` unchanged if the set has no label mapping.
         """
         return predicted if self.mapping is None else self.mapping.apply(predicted)
 
@@ -288,7 +288,9 @@ def scored_set(
     rows: Sequence[Example] | Sequence[SpanExample],
     mapping: LabelMapping | None = None,
 ) -> ScoredSet:
-    """Return encoded rows as a scored set; every target of a sentence with spans is scored."""
+    """Return encoded rows as a scored set. In sentences with spans, every target (a labelled span or pair of spans) is
+    scored.
+    """
     examples = [row for row in rows if isinstance(row, Example)]
     if not examples:
         return ScoredSet(name, task, label_names, data, np.ones(data.n_units, dtype=bool), mapping=mapping)

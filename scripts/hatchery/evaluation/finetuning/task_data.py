@@ -33,7 +33,8 @@ class EncodedTask:
     (see `input_groups`).
 
     `sets` are the splits on which runs are scored; splits with the same `data` object are predicted once. `counts`, for
-    the manifest, are the numbers of rows that were read, were kept by the vocabulary filter, are used, and are scored.
+    the manifest, contain four numbers for each split: rows read, rows that the vocabulary filter kept, rows used, and
+    rows scored.
     """
 
     train: ScoredSet
@@ -93,9 +94,9 @@ def encode_task(
 def measures(task: EncodedTask) -> dict[str, float]:
     """Return measurements for the manifest.
 
-    They contain `task.counts`. For each split, they contain the number of rows (of targets, in sentences with spans),
-    and the number of truncated rows or dropped sentences. For each scored split, they contain the scores of a majority
-    baseline, unless the task is a regression.
+    They contain `task.counts`. For each split, they contain the number of rows and the number of truncated rows or, for
+    sentences with spans, the number of targets and the number of dropped sentences. For each scored split, they contain
+    the scores of a majority baseline, unless the task is a regression.
     """
     measures: dict[str, float] = dict(task.counts)
     for name, data in ((scored.name, scored.data) for scored in (task.train, *task.sets)):

@@ -6,7 +6,7 @@ Scikit-learn is not used: its import would take a second in every fine-tuning jo
 
 Classes are int64 [n]. For independent labels (bool [n, K], edge probing), only `accuracy`, `f1`, `majority_accuracy`,
 `micro_f1`, `clean_micro_f1`, and metrics that are computed from these five, are defined. All values are fractions (MCC
-and correlations from -1 to 1), and 0/0 is 0. The label -1 is a label that the model does not know; it equals no
+and correlations from -1 to 1), and 0/0 is 0. The label -1 is a label outside the model's label set; it equals no
 prediction.
 """
 

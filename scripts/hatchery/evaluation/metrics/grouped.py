@@ -117,8 +117,9 @@ def micro_f1(scored: Scored) -> float:
     """F1 over the yes-or-no decisions about all pairs of a target and a label. With one class per target, this F1
     equals the accuracy.
 
-    If the model knows none of a target's true labels, one label counts as missed, because dropping the target's labels
-    would raise the F1. If the model knows at least one of the true labels, the target's unknown labels are not counted.
+    If no true label of a target is in the model's label set, one label counts as missed, because dropping the target
+    would raise the F1. If at least one true label is in the label set, the target's true labels outside the set are not
+    counted.
     """
     if not independent(scored):
         return accuracy(scored)

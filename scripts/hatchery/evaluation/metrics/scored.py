@@ -12,14 +12,16 @@ from hatchery.evaluation.metrics import FILES
 
 @dataclass(frozen=True)
 class Scored:
-    """Labels, predictions and scores of n units of one scored set.
+    """Labels, predictions and scores of n units of one scored set; a unit is a row, or a target in a sentence with
+    spans.
 
     `labels` and `predictions` are int64 [n] (classes, correct choices), float64 [n] (regression) or bool [n, K]
-    (independent labels). The label -1 means that the model does not know the true label; the prediction is then always
-    wrong. `scores`, float [n, K], are the head's K outputs for each unit. In a transfer, they are the summed
-    probabilities of the classes that are mapped to each label. Units with the same entry in `groups` belong to one
-    group, such as a question. `facts` are further inputs of some metrics (see `Example`). `label_names` are the task's
-    labels in the order of their indices, empty for a task without a label set.
+    (independent labels). The label -1 means that the true label is not in the model's label set; the prediction is then
+    always wrong. `scores`, float [n, K], are the head's K outputs for each unit. If the model was fine-tuned on another
+    task, whose classes are mapped to this task's labels, the scores are the summed probabilities of the classes that
+    are mapped to each label. Units with the same entry in `groups` belong to one group, such as a question. `facts` are
+    further inputs of some metrics (see `Example`). `label_names` are the task's labels in the order of their indices,
+    empty for a task without a label set.
     """
 
     labels: np.ndarray

@@ -1,9 +1,9 @@
 """BabyLM's zero-shot tasks other than BLiMP as items: EWoK, entity tracking, COMPS, GlobalPIQA, WUG.
 
 The files of BabyLM's organisers, and the texts that each task compares, are described in docs/papers/babylm-2026.md,
-"Zero-shot tasks". The organisers' code calls the name of a paradigm UID. In EWoK, the UID is the domain; in COMPS and
-WUG, it is the file; in entity tracking, it is the file and the number of operations. In GlobalPIQA, each row has a UID
-of its own, so each folder is one paradigm here.
+"Zero-shot tasks". In the organisers' code, the name of a paradigm is called UID. In EWoK, the UID is the domain; in
+COMPS and WUG, it is the file; in entity tracking, it is the file and the number of operations. In GlobalPIQA, each row
+has a UID of its own, so each folder is one paradigm here.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -65,8 +65,8 @@ def _entity_tracking(source: RawSource, suite: SuiteSettings, name: str) -> Iter
 
 
 def _comps(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield an item per row. The first candidate is a property after the correct concept, and the second candidate is
-    the same property after a wrong concept.
+    """Yield an item per row. Both candidates state the same property: the first candidate of a concept that has this
+    property, the second candidate of a concept that lacks this property.
     """
     paradigm = plain_name(PurePosixPath(name).stem).removeprefix("comps_").replace("-", "_")
     for record in read_json_lines(source, name):
@@ -127,8 +127,8 @@ BABYLM_READERS: Mapping[PairFormat, Callable[[RawSource, SuiteSettings, str], It
 
 
 def predicted_text(candidate: Candidate, suite: SuiteSettings) -> str:
-    """Return the text of a preferred candidate for prediction files. In COMPS, and in EWoK except in BabyLM 2025, it is
-    the candidate's whole text. In all other tasks, it is the candidate's `completion`.
+    """Return the text that prediction files contain for a preferred candidate. In COMPS, and in EWoK except in BabyLM
+    2025, it is the candidate's whole text. In all other tasks, it is the candidate's `completion`.
     """
     whole = suite.format == "comps" or (suite.format == "ewok" and suite.edition != 2025)
     return candidate.text if whole else candidate.completion

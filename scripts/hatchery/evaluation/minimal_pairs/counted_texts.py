@@ -17,13 +17,13 @@ from hatchery.raw.registration import RawSource
 
 
 def right_texts(items: Sequence[Item], source: RawSource, suite: SuiteSettings) -> list[tuple[str, str]]:
-    """Return (paradigm, correct text) for each row that the organisers compare with a prediction, in the order of the
-    rows.
+    """Return (paradigm, correct text) for each row that BabyLM's organisers compare with a prediction, in the order of
+    the rows.
 
-    For entity tracking, the server compares all rows whose correct option does not contain NOTHING. Some of these rows
-    are not in `items`, because rows with NOTHING in a wrong option are not items. For EWoK, the collator (the
-    organisers' script that joins all predictions) compares a prediction, which consists of context and target, with the
-    target alone.
+    For entity tracking, BabyLM's evaluation server compares all rows whose correct option does not contain NOTHING.
+    Some of these rows are not in `items`, because rows with NOTHING in a wrong option are not items. For EWoK, the
+    collator (the organisers' script that joins all predictions) compares a prediction, which consists of context and
+    target, with the target alone.
     """
     if suite.counted_by == "collator" and suite.format == "ewok":
         return [(item.paradigm, item.candidates[0].completion) for item in items]

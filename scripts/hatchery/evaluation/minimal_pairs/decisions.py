@@ -97,9 +97,9 @@ def decision(item: Item, scores: Sequence[float], suite: SuiteSettings, unknown:
     """Return the decision on an item under its suite's rules.
 
     If several candidates have the best score, the first of these candidates in the item is preferred. There are two
-    exceptions. With the tie rule "first_in_row", the first of these candidates in the file's row is preferred. With
-    every other tie rule in BabyLM 2026, one of these candidates is drawn at random. If `unknown` is true, a text of the
-    item contains an unknown token, and the item counts as wrong.
+    exceptions. With the tie rule "first_in_row", the first of these candidates in the file's row is preferred. In
+    BabyLM 2026, with any other tie rule, one of these candidates is drawn at random. If `unknown` is true, a text of
+    the item contains an unknown token, and the item counts as wrong.
     """
     best, outcome, rule = best_candidates(item, scores), decide(item, *scores), tie_rule(suite)
     chosen = best[0]

@@ -24,8 +24,9 @@ from hatchery.modeling.language_model import moved
 
 
 def orders_of(tokens: int, orders: int = DIFFUSION_ORDERS) -> np.ndarray:
-    """Return `orders` random orders of `tokens` tokens: int64 [orders, tokens], a pure function of `orders` and
-    `tokens`; `orders` is even."""
+    """Return `orders` random permutations of the positions of `tokens` tokens: int64 [orders, tokens]. The result
+    depends only on the arguments; `orders` is even.
+    """
     keys = [np.random.Philox(np.random.SeedSequence([tokens, draw])).random_raw(tokens) for draw in range(orders // 2)]
     drawn = np.argsort(np.array(keys, dtype=np.uint64).reshape(-1, tokens), axis=1, kind="stable")
     return np.concatenate([drawn, drawn[:, ::-1]]).astype(np.int64)
@@ -34,7 +35,8 @@ def orders_of(tokens: int, orders: int = DIFFUSION_ORDERS) -> np.ndarray:
 def hidden_sets(tokens: int, orders: int = DIFFUSION_ORDERS) -> np.ndarray:
     """Return which of a sentence's tokens are masked in each model input: bool [orders * tokens, tokens].
 
-    Input k of an order, with k from 0, masks the tokens whose rank in this order is k or higher.
+    An order is a random permutation of the tokens (`orders_of`) and has `tokens` inputs. Input k, with k from 0, masks
+    the tokens whose rank in the order is k or higher.
     """
     ranks = np.argsort(orders_of(tokens, orders), axis=1)
     firsts = np.arange(tokens)[:, None]
