@@ -80,7 +80,9 @@ class Packing(NamedTuple):
 
 
 class AttentionInputs(NamedTuple):
-    """Inputs of the attention that all layers of one forward pass share."""
+    """Inputs of a layer's attention in addition to the hidden states. Most of these inputs are the same in all layers
+    of a forward pass.
+    """
 
     relative_embedding: Tensor | None = None
     """The relative embedding after its layer norm, [2 * bucket_size - 1, D]; None without relative positions."""

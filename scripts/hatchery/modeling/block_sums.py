@@ -16,13 +16,15 @@ from torch import Tensor
 
 
 class BlockSums:
-    """The embedding output, and the residual sums after all attention and feed-forward blocks of one forward pass."""
+    """The embedding output of one forward pass, and the residual sum after each attention block and each feed-forward
+    block.
+    """
 
     def __init__(self, embedded: Tensor, weights: Sequence[Tensor]) -> None:
         """Store the embedding output and the mixing weights.
 
-        `weights[j]` [j + 2] are the weights of the combination after block j (from 0): one for the embedding output,
-        and one for each of the blocks 0 to j.
+        `weights[j]` contains the j + 2 weights of the combination after block j (counted from 0): one weight for the
+        embedding output, and one for each of the blocks 0 to j.
         """
         self._embedded, self._weights = embedded, weights
         self.kept = embedded.new_empty((len(weights) + 1, *embedded.shape))
@@ -55,8 +57,8 @@ class BlockSums:
 class _Combination(torch.autograd.Function):
     """`BlockSums.combined` with its gradient.
 
-    For autograd, only the latest sum is an input of this function. The gradients of earlier sums are accumulated in
-    `BlockSums.gradients`.
+    Of all residual sums, only the latest is an input of this function for autograd. The gradients of the earlier
+    residual sums are accumulated in `BlockSums.gradients`.
     """
 
     @staticmethod

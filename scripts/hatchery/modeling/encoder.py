@@ -243,8 +243,8 @@ class LayeredEncoder(Encoder):
     ) -> tuple[list[Tensor], BlockSums | None]:
         """Return the states of the embedding and of `layers`, the first layers of the encoder.
 
-        With the layer weighting "unrestricted", also return the residual sums after all attention and feed-forward
-        blocks; otherwise, the second value is None.
+        With the layer weighting "unrestricted", also return the residual sum after each attention block and each
+        feed-forward block. With other layer weightings, the second value is None.
         """
         outputs, sums = [embedded], None
         if self.weighting.between_blocks:

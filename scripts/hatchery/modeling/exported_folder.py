@@ -39,8 +39,8 @@ def exported_family(values: Mapping[str, Any]) -> Family | None:
 def load_exported(folder: Path, values: Mapping[str, Any]) -> ExportedModel:
     """Load an exported folder, whose config.json has the content `values`.
 
-    Raises ModelError naming a missing or damaged file of weights, for a folder that Hatchery did not export, and for
-    weights that do not fit the configuration. Raises ConfigError for an invalid configuration.
+    Raises ModelError in three cases: Hatchery did not export the folder; the file of weights is missing or damaged; or
+    the weights do not fit the configuration. Raises ConfigError for an invalid configuration.
     """
     family = exported_family(values)
     if family is None:

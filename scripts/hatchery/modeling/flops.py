@@ -3,7 +3,8 @@ formulas.
 
 The count covers the matrix products of the modules; a multiplication and an addition are two operations. Norms,
 activations and softmax are not counted. Tests compare the count with torch's counter. The published formulas are from
-the reduced-vocabulary study (its Appendix A) and from Kaplan et al. (2020).
+"Honey, I Shrunk the Language: Language Model Behavior at Reduced Scale" (the reduced-vocabulary study), Appendix A, and
+from Kaplan et al. (2020).
 """
 
 from collections.abc import Callable
@@ -125,8 +126,9 @@ def reduced_vocabulary_flops(
     of values, counts the output layer at every position, and counts the embedding lookup as a matrix product. The
     formula "code_without_projection" (Table 2 and parts of Tables 3 and 4) also omits the projection from the embedding
     size to the hidden size. The formula "printed" is printed in Appendix A; its feed-forward term lacks the sequence
-    length. The formula "complete" adds this factor. `num_attention_heads` is the number in the study's tables, although
-    all untied models have 8 heads. Source: docs/papers/reduced-vocabulary.md, "FLOPs".
+    length. The formula "complete" adds this factor. `num_attention_heads` is the number in the study's tables, with
+    which the published totals were computed; the trained untied models in fact all have 8 heads. Source:
+    docs/papers/reduced-vocabulary.md, "FLOPs".
     """
     length, size, inner = sequence_length, hidden_size, intermediate_size
     lookup = vocabulary_rows * embedding_size
@@ -145,6 +147,7 @@ def kaplan_flops(parameters: int, tokens: float) -> float:
     """Return the FLOPs of forward and backward passes on `tokens` tokens: 6 N per token, for N `parameters`.
 
     Kaplan et al. exclude embeddings from N. Source: Kaplan et al. (2020), "Scaling Laws for Neural Language Models",
-    Section 2.1. The reduced-vocabulary study also logged the result of this formula.
+    Section 2.1. The study "Honey, I Shrunk the Language: Language Model Behavior at Reduced Scale" also logged the
+    result of this formula.
     """
     return 6.0 * parameters * tokens

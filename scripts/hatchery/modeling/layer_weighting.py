@@ -55,8 +55,8 @@ class LayerWeighting:
 
     @property
     def between_blocks(self) -> bool:
-        """Return True if learned weights combine the sums of all earlier blocks after each attention block and each
-        feed-forward block."""
+        """Return True if, after each attention block and each feed-forward block, learned weights combine the embedding
+        output and the residual sums of all blocks so far."""
         return self.layer_input == "unrestricted"
 
 
@@ -93,7 +93,9 @@ class LayerMixture(nn.Module):
         self.layer_weights = nn.ParameterList(nn.Parameter(vector) for vector in self.initial_weights())
 
     def initial_weights(self) -> list[Tensor]:
-        """Return the initial layer weights, one vector for each consumer."""
+        """Return the initial layer weights: one vector for each weighted sum, in the order in which the sums are
+        computed.
+        """
         vectors = [torch.zeros(size) for size in self.sizes]
         for vector in vectors:
             vector[-1] = 1.0 if self.weighting.between_blocks else self.weighting.previous_layer_bias
@@ -106,8 +108,9 @@ class LayerMixture(nn.Module):
             vector.copy_(start)
 
     def alphas(self, consumer: int) -> Tensor:
-        """Return the weights [consumer] of the embedding output and of the layers 1 to `consumer` - 1 in the input of
-        layer `consumer`. The weights sum to 1. The layer after the last layer represents the heads.
+        """Return the weights [consumer] of the weighted sum that the layer with the number `consumer`, counted from 1,
+        reads. The sum is over the embedding output and the outputs of all earlier layers; the weights sum to 1. For the
+        input of the heads, `consumer` is the number of layers + 1.
         """
         return torch.softmax(self.layer_weights[consumer - 1], dim=0)
 

@@ -275,8 +275,8 @@ class SentencePairHead(nn.Module):
         self.output = nn.Linear(hidden_size, 1)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """Return logits [B] in full precision from the states [B, D] of the first token; above 0, the texts belong
-        together.
+        """Return logits [B] in full precision from the states [B, D] of the first token. A logit above 0 means that the
+        two texts of the input are predicted to belong together.
         """
         hidden = F.gelu(self.linear(self.pre_layer_norm(hidden)))
         return full_precision(self.output(self.post_layer_norm(self.dropout(hidden)))).squeeze(-1)

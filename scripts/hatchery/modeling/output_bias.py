@@ -3,8 +3,9 @@
 Source: "A Natural Bias for Language Generation Models", Section 3; docs/papers/natural-bias.md, "The bias" and "Other
 objectives". The bias makes the initial prediction equal to the distribution of the layer's targets. For a softmax, the
 bias is the logarithm of the class probabilities; for a sigmoid, the logit of the probability; for a regression, the
-mean of the targets. Biases are computed in double precision, in nats; with smoothing, they are finite even for labels
-that never occur. The functions work on linear layers and on the language-model heads of all families.
+mean of the targets. Biases are computed in double precision, in nats. If the counts of the labels are smoothed, biases
+are finite even for labels that never occur. The functions work on linear layers and on the language-model heads of all
+families.
 `check_output_bias` compares bit by bit, to detect a later change by initialisation, weight tying or loading.
 """
 
@@ -156,7 +157,7 @@ def check_output_bias(layer: OutputLayer, bias: Tensor) -> None:
 
 def check_weight_scale(layer: OutputLayer, scale: WeightScale) -> None:
     """Raise ModelError if `scale` is a number that is infinite or not above 0. Also raise ModelError if `layer` has
-    tied weights and `scale` is not "own", which keeps the initial matrix.
+    tied weights and `scale` is not "own". The scale "own" keeps the initial matrix.
     """
     if scale != "own" and output_weight(layer) is None:
         raise ModelError(
@@ -179,8 +180,9 @@ def scale_output_weight_(layer: OutputLayer, scale: WeightScale, seed: int, bias
       loss is larger than the loss of uniform predictions.
     - "centred": the Frobenius norm of the matrix becomes the norm of `bias` after its mean is subtracted.
 
-    The drawn matrix depends only on `seed`. `bias` contains no spare rows. Raises ModelError as `check_weight_scale`
-    does, and if the norm of `bias` determines the factor but is 0.
+    The drawn matrix depends only on `seed`. `bias` must have one value per vocabulary entry, and no values for rows
+    that pad the matrix to a round size. Raises ModelError as `check_weight_scale` does, and if the norm of `bias`
+    determines the factor but is 0.
     """
     check_weight_scale(layer, scale)
     weight = output_weight(layer)

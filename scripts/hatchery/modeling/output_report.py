@@ -1,4 +1,5 @@
-"""Measures of an output layer before the first update: norms of its weights, and its divergence from the prior.
+"""Measures of an output layer before the first update: norms of its weights, and the divergence of its predictions from
+the prior, the distribution of the training labels.
 
 Source: docs/papers/natural-bias.md, "Scale of the output matrix". The rule by which the natural-bias paper scales the
 matrix is ambiguous; these measures show which reading of the rule a run uses. All losses and divergences are in nats.
@@ -32,8 +33,10 @@ def output_measures(
 ) -> dict[str, float]:
     """Return measures of p = softmax(weight @ phi + bias) over the rows phi of `features` [M, d], M >= 1.
 
-    `weight` [V, d] and `bias` [V] are the parameters of the output layer. If the prior `distribution` [n], n <= V, is
-    given, norms ignore the rows of the layer from n on, and these measures are added:
+    `weight` [V, d] and `bias` [V] are the parameters of the output layer. The measures are norms of weight and bias,
+    the root mean square of the features, the standard deviation of the logits without bias, and the loss of uniform
+    predictions. If the prior is given, all these measures except for that of the features ignore the rows of the layer
+    from n on. The prior is `distribution` [n], n <= V, the distribution of the training labels. It adds these measures:
 
     - `prior_entropy`
     - `divergence_from_prior`: the mean of KL(prior || p) over the rows of `features`

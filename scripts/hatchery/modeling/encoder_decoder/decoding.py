@@ -204,8 +204,8 @@ class Decoding:
         return DecoderState([layer.begun(memory) for layer in self.decoder_layers], mask)
 
     def remembered(self, last: Tensor) -> Tensor:
-        """Return the encoded source [B, S, D] for the decoder, given `last`, the last state of the encoder. In pre-norm
-        models, the result is the final layer norm of `last`.
+        """Return the encoded source [B, S, D] for the decoder, given `last`, the output of the encoder's last layer. In
+        pre-norm models, the result is the final layer norm of `last`.
         """
         return last if self.encoder.final_norm is None else self.encoder.final_norm(last)
 

@@ -46,8 +46,8 @@ class HeadDefinition(NamedTuple):
 def build_task_model(
     name: str, encoder: Encoder, context: HeadContext, options: Mapping[str, Any] | None = None
 ) -> TaskModel:
-    """Return the model of head `name` on `encoder`, which is not copied. With the option `loader`, the encoder of a
-    RoBERTa-like model can lose the projection after its embedding (see `_as_loaded`).
+    """Return the model with the head `name` on `encoder` itself, not on a copy. If the option `loader` is set, the
+    projection after the embedding of a RoBERTa-like encoder may be removed (see `_as_loaded`).
 
     Raises ConfigError, naming the key, for an unknown head or option, an invalid value, a missing label set, and a
     label set for a head without labels. Raises ModelError for values that the model class refuses.
@@ -81,10 +81,11 @@ def _as_loaded(encoder: Encoder, options: SequenceOptions) -> SequenceOptions:
 
     If `loader` is "reduced_vocabulary", transform and pooling are those of the reduced-vocabulary study's script
     (docs/papers/reduced-vocabulary.md, "Heads"). If embeddings and hidden states have equal widths, the script loads
-    RoBERTa's stock classifier. This classifier has no projection after the embedding, so the projection of an untied
-    model is lost without a warning. If the widths differ, the script loads the study's own head. In causal models with
-    RoBERTa's stock classifier or without a `loader`, the pooling "last_token" replaces "first_token". Raises
-    ConfigError if `loader` is set for a model that is not of the family roberta.
+    RoBERTa's stock classifier. This classifier has no projection after the embedding; if the pretrained model has such
+    a projection, which is true of models with untied embeddings, the script drops it without a warning. If the widths
+    differ, the script loads the study's own head. In causal models with RoBERTa's stock classifier or without a
+    `loader`, the pooling "last_token" replaces "first_token". Raises ConfigError if `loader` is set for a model that is
+    not of the family roberta.
     """
     if options.loader == "none":
         return _without_blind_token(encoder, options)

@@ -40,7 +40,7 @@ PoolingName = Literal["first_token", "last_token", "mean", "position_linear"]
 
 
 class FirstToken(nn.Module):
-    """Pooling: the last state at position 0, [CLS] (LTG-BERT, Appendix B.1; RoBERTa's stock classifier)."""
+    """Pooling: the encoder's output at position 0, [CLS] (LTG-BERT, Appendix B.1; RoBERTa's stock classifier)."""
 
     def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
         """Return vectors [B, D] for `input_ids` int64 [B, T]; the mask is bool [B, T]. On the CPU, raises
@@ -54,14 +54,14 @@ class FirstToken(nn.Module):
 
 
 class LastToken(nn.Module):
-    """Pooling: the last state at the last token that is not padding, for causal models, whose first token attends only
-    to itself.
+    """Pooling: the encoder's output at the last token that is not padding. This pooling is for causal models, because
+    the first token of a causal model attends only to itself.
     """
 
     def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
         """Return vectors [B, D] for `input_ids` int64 [B, T]; the mask is bool [B, T].
 
-        For a sequence without tokens, the vector is the state at position 0.
+        For a sequence without tokens, the vector is the encoder's output at position 0.
         """
         batch, length = input_ids.shape
         positions = torch.arange(length, device=input_ids.device)
@@ -71,7 +71,7 @@ class LastToken(nn.Module):
 
 
 class MeanOverTokens(nn.Module):
-    """Pooling: the mean of the last states over all tokens that are not padding, including special tokens."""
+    """Pooling: the mean of the encoder's outputs over all tokens that are not padding, including special tokens."""
 
     def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
         """Return vectors [B, D] for `input_ids` int64 [B, T]; the mask is bool [B, T]."""
@@ -81,7 +81,8 @@ class MeanOverTokens(nn.Module):
 
 
 class PositionLinear(nn.Module):
-    """Pooling: the sum of the last states over all positions, with a learned weight per position, plus a learned bias.
+    """Pooling: the weighted sum of the encoder's outputs over all positions, with a learned weight per position, plus a
+    learned bias.
 
     Source: the reduced-vocabulary study's own models (docs/papers/reduced-vocabulary.md, "Heads"). Every input is
     padded to `n_positions` with `pad_id`, so the result does not depend on the batch. As in the study's code, the
@@ -211,8 +212,9 @@ class MultipleChoice(SequenceClassifier):
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """Return scores [B, C] of `input_ids` int64 [B, C, T]; `attention_mask` is bool [B, C, T].
 
-        Questions with fewer than C choices have choices without tokens, which are not computed and get the score
-        IMPOSSIBLE_SCORE. On the CPU, raises EvaluationError for a question without choices.
+        Questions with fewer than C choices are padded with choices that contain no tokens. The model does not compute
+        these choices; their score is IMPOSSIBLE_SCORE. On the CPU, raises EvaluationError for a question without
+        choices.
         """
         mask = token_mask(input_ids, attention_mask)
         exists = mask.any(dim=-1)

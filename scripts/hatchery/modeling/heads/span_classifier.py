@@ -78,7 +78,9 @@ class SpanAttentionPooling(nn.Module):
 
 
 def select_tokens(states: Tensor, rows: Tensor) -> Tensor:
-    """Return the vectors [N, W, D] at the flat positions `rows` int64 [N, W] of `states` [B, T, D]."""
+    """Return the vectors [N, W, D] of W tokens for each of N spans, from `states` [B, T, D]. `rows` int64 [N, W] are
+    the flat positions b * T + t of the tokens.
+    """
     return states.flatten(0, 1).index_select(0, rows.flatten()).unflatten(0, rows.shape)
 
 
@@ -215,7 +217,7 @@ class SpanClassifier(TaskModel):
         computation on a GPU (`tokens_of_spans`). Raises EvaluationError for a wrong number of spans. On the CPU, also
         raises EvaluationError for a span that is empty or not within the tokens. Raises ModelError unless exactly one
         of `input_ids` and `layers` is given, and for `layers` of another shape. Also raises ModelError for `layers` if
-        the encoder is trained, or if it is `frozen_with_dropout` in training mode.
+        the option `encoder_mode` is "trained", or if it is "frozen_with_dropout" and the model is in training mode.
         """
         if (input_ids is None) == (layers is None):
             raise ModelError("inputs: expected exactly one of input_ids and layers")
@@ -249,7 +251,7 @@ class SpanClassifier(TaskModel):
         return torch.stack([module.shares for module in self.head.modules() if isinstance(module, LayerMix)])
 
     def layer_contribution(self) -> Tensor:
-        """Return the weights [L] of the layers, averaged over the spans of a target (LTG-BERT's Table 5 has these
-        weights in percent).
+        """Return the mean [L] of the layer weights over the `n_spans` spans that a target consists of, because each
+        span has its own weights. LTG-BERT's Table 5 shows these means in percent.
         """
         return self.layer_weights().mean(dim=0)

@@ -30,7 +30,7 @@ class SummedLoss(NamedTuple):
 
     @property
     def mean(self) -> Tensor:
-        """Return `loss_sum / n_labelled`, or 0 if no unit is labelled."""
+        """Return the mean loss, `loss_sum / n_labelled`; 0 if there are no labels."""
         return self.loss_sum / self.n_labelled.clamp(min=1)
 
 
@@ -62,7 +62,7 @@ class OneClass:
     link: ClassVar[Link | None] = "softmax"
 
     def loss(self, scores: Tensor, labels: Tensor) -> SummedLoss:
-        """Return the cross-entropy, summed over the labelled units."""
+        """Return the cross-entropy, summed over all labels except UNLABELLED."""
         check_class_labels(scores, labels)
         flat = scores.flatten(0, -2)
         total = F.cross_entropy(flat, labels.flatten(), ignore_index=UNLABELLED, reduction="sum")
@@ -107,7 +107,7 @@ class Number:
     rectified_loss: bool = False
 
     def loss(self, scores: Tensor, labels: Tensor) -> SummedLoss:
-        """Return the squared error, summed over the units."""
+        """Return the squared error, summed over all labels."""
         values = self.predictions(scores)
         if labels.shape != values.shape:
             raise EvaluationError(
@@ -221,7 +221,7 @@ def check_spans(spans: Tensor, sentences: Tensor, mask: Tensor) -> None:
     checked.
 
     `spans` int64 [N, S, 2] are the positions [start, end) of S spans for each of N targets. `sentences` int64 [N] are
-    the indices of the targets' sequences in a batch, whose `mask` bool [B, T] is True at tokens.
+    the indices of the targets' sequences in a batch. `mask` bool [B, T] is True at the tokens of this batch.
     """
     if spans.ndim != 3 or spans.shape[-1] != 2 or sentences.shape != spans.shape[:1]:
         shapes = f"{tuple(spans.shape)} and {tuple(sentences.shape)}"

@@ -1,4 +1,5 @@
-"""The base of all models for labelled tasks: an encoder, a freshly initialised head, and a target.
+"""The base of all models for labelled tasks: an encoder, a freshly initialised head, and a prediction target, which
+computes the loss and the predicted labels.
 
 The training loop is the same for all tasks: it calls the model with a batch, passes scores and labels to `loss`, and
 evaluates `predictions`. The initial weights of the head depend only on a seed and on the names of the weights, except
@@ -131,7 +132,8 @@ class EncoderOptions(Settings):
 
 
 class TaskModel(nn.Module):
-    """An encoder with a new head. Subclasses define `forward`, which computes the scores for `target`.
+    """An encoder with a new head. Subclasses define `forward`, which computes scores. From these scores, `target`
+    computes the loss and the predicted labels.
 
     The encoder is not copied. A frozen encoder gets no gradients. In the mode "frozen", the encoder has no dropout. In
     the mode "frozen_with_dropout", the encoder has dropout in training, as in LTG-BERT's published probing code
@@ -156,8 +158,8 @@ class TaskModel(nn.Module):
         self.set_dropout(context.dropout)
 
     def add_fresh(self, module: nn.Module, seed: int, name: str = "") -> None:
-        """Initialise a module that has no pretrained weights, and move it to the encoder's device and precision. For
-        `name`, a prefix, see `initialise_fresh_`.
+        """Initialise a module that has no pretrained weights, and move it to the encoder's device and precision. `name`
+        is a prefix for the names of the module's weights, which select random streams (see `initialise_fresh_`).
         """
         initialise_fresh_(module, seed, name)
         module.to(next(self.encoder.parameters()))
@@ -178,7 +180,7 @@ class TaskModel(nn.Module):
         return self.target.loss(scores, labels)
 
     def predictions(self, scores: Tensor) -> Tensor:
-        """Return the labels that `scores` predict, in the form of the target's labels."""
+        """Return the labels that `scores` predict. The class of `target` defines their form."""
         return self.target.predictions(scores)
 
     def set_dropout(self, probability: float) -> None:

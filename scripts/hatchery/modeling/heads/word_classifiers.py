@@ -2,7 +2,7 @@
 
 - `TokenClassifier`: one of K classes per token; words are labelled at their first subword. Source: Devlin et al. 2019;
   here, the transform can be chosen. LTG-BERT itself evaluates words by edge probing.
-- `WordClassifier`: one of K classes per given word, from the mean of the last states of its subwords. This head tags
+- `WordClassifier`: one of K classes per given word, from the mean encoder output of its subwords. This head tags
   parts of speech in BabyLM's multilingual track (docs/papers/babylm-2026.md, "The multilingual track").
 - `MarkedWordsClassifier`: one class per sequence with marked words, such as whether a word has the same meaning in two
   sentences (WiC). Source: the BERT baseline of SuperGLUE (Wang et al. 2019), which concatenates the vectors of [CLS]
@@ -160,8 +160,9 @@ class OneSpan:
     """One span per sequence. Scores [B, T, 2] rate each token as the first token and as the last token of the
     span; labels int64 [B, 2] are [start, end).
 
-    Sequences with the label (UNLABELLED, UNLABELLED) are ignored. A question may have no answer if
-    [CLS] is one of the candidates of `ExtractiveSpan.forward`; its label is [0, 1), the span of [CLS].
+    Sequences with the label (UNLABELLED, UNLABELLED) are ignored. For a question without an answer, the label is
+    [0, 1), the span of [CLS]. Such questions require that [CLS] is among the `candidates` of `ExtractiveSpan.forward`,
+    the tokens that may be part of an answer.
     """
 
     # No prior sets the initial output bias of this target: the bias is equal at all positions, so it cannot change the
@@ -173,8 +174,8 @@ class OneSpan:
     def loss(self, scores: Tensor, labels: Tensor) -> SummedLoss:
         """Return the mean of the cross-entropies of first and last token, summed over the labelled sequences.
 
-        On the CPU, raises EvaluationError for a span that is empty, or that begins or ends at a token that is not a
-        candidate.
+        On the CPU, raises EvaluationError for a span that is empty, or that begins or ends at a token that cannot be
+        part of an answer (score IMPOSSIBLE_SCORE).
         """
         if labels.shape != (len(scores), 2):
             raise EvaluationError(

@@ -73,9 +73,9 @@ def attend_with_positions(
 ) -> Tensor:
     """Return the context [B, T, D], given `query_key` [B, T, 2 D] (queries, then keys) and `value` [B, T, D].
 
-    `position_key` and `position_query` are tables [H, rows, d]. `row_of_distance` int32 [2 T - 1] is the table row of
-    each distance from 1 - T to T - 1. `first_distance` int32 [R] is the smallest distance of each row, and T beyond the
-    last row; R is a power of 2 above the number of rows. For `mask` and `dropout`, see `attend`.
+    `position_key` and `position_query` are tables [H, rows, D / H]. `row_of_distance` int32 [2 T - 1] is the table row
+    of each distance from 1 - T to T - 1. `first_distance` int32 [R] contains the smallest distance of each row, and
+    then the value T; R is a power of 2 above the number of rows. For `mask` and `dropout`, see `attend`.
     """
     probability = dropout.active_probability
     seed = torch.zeros(1, dtype=torch.int64, device=value.device)
@@ -141,9 +141,9 @@ def _attention_backward(
     n_heads: int,
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the gradients of `query_key` and of `value`, and two gradients [B, H, T, R] of products that the position
-    scores look up. The first is the gradient of the products of all queries with the rows of `position_key`. The second
-    is the gradient of the products of all keys with the rows of `position_query`. R is the length of `first_distance`.
+    """Return the gradients of `query_key`, of `value`, and of two tensors [B, H, T, R]: the products of all queries
+    with the rows of `position_key`, and the products of all keys with the rows of `position_query`. The position score
+    of a query and a key is the sum of one element of each tensor. R is the length of `first_distance`.
     """
     from hatchery.modeling.kernels.triton_attention import key_gradient_kernel, query_gradient_kernel
 

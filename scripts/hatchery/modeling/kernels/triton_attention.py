@@ -37,8 +37,8 @@ def _random_keys(seed_pointer, of):
 
 @triton.jit
 def _kept(first, second, pair, threshold):
-    """Return True if dropout keeps the probability of the pair i * T + j, that is, if the pair's uint32 hash is at
-    least `threshold`.
+    """Return True if dropout keeps the attention probability of a query-key pair, that is, if the pair's uint32 hash is
+    at least `threshold`. `pair` is i * T + j for query i, key j and T tokens; `first` and `second` are random keys.
     """
     x = pair.to(tl.uint32) * 0x9E3779B1 + first
     x = (x ^ (x >> 16)) * 0x7FEB352D
@@ -69,7 +69,8 @@ def _scores(asking, asked, of_asking, of_asked, rows, PRECISION: tl.constexpr):
 
 @triton.jit
 def _up_to(sums, last, N: tl.constexpr):
-    """Return the values of the prefix sums `sums` [A, N] at the columns `last` int32 [A, R].
+    """Return the elements [A, R] of `sums` at the columns `last` int32 [A, R]. `sums` [A, N] contains the prefix sums
+    of A rows.
 
     The result is 0 where `last` is negative, and the total of the row where `last` is N or more.
     """
@@ -201,11 +202,12 @@ def query_gradient_kernel(
     DROPOUT: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """Write the gradients of a block of M queries to `query_key_gradient`, and the gradients of the queries' products
-    with the table rows to `by_query_gradient` [B, H, T, R].
+    """Write the gradients of a block of M queries to `query_key_gradient`. Write the gradients of the products of these
+    queries with the rows of `position_key` to `by_query_gradient` [B, H, T, R], for B sequences of T tokens.
 
-    `first_distance` int32 [R] is the smallest distance of each row, and T for the rows from `n_rows` on; R > `n_rows`.
-    This kernel also writes the dot product of gradient and context of each query to `deltas`.
+    `first_distance` int32 [R] contains the smallest distance of each of the `n_rows` rows of `position_key`, and then
+    the value T; R > `n_rows`. For each query, this kernel also writes the dot product of its context vector and the
+    gradient of this vector to `deltas` [B, H, T].
     """
     n_blocks = tl.cdiv(length, M)
     bh, block = tl.program_id(0) // n_blocks, tl.program_id(0) % n_blocks

@@ -157,9 +157,9 @@ class LtgHead(VocabularyHead):
 def initialise_ltg_(model: nn.Module, seed: int) -> None:
     """Set every parameter of a language model in place, except for the parameters of `LayerMixture`.
 
-    Weights are drawn from a truncated normal (Nguyen and Salazar). If `feed_forward_initial_scaling` is true, the
-    weights of feed-forward blocks are scaled down, more strongly in later layers (Bajaj et al.). Source: LTG-BERT,
-    Section 4, after the published code (docs/papers/ltg-bert.md, "Initial weights" and "Differences").
+    Weights are drawn from a truncated normal. If `feed_forward_initial_scaling` is true, the weights of feed-forward
+    blocks are scaled down, more strongly in later layers. Source: LTG-BERT, Section 4. Where the paper and its
+    published code differ, the function follows the code (docs/papers/ltg-bert.md, "Initial weights" and "Differences").
     """
     encoder, head = model.encoder, model.head
     assert isinstance(encoder, LtgEncoder) and isinstance(head, LtgHead)

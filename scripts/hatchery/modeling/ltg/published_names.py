@@ -120,10 +120,10 @@ def count_layers(state: Mapping[str, Tensor]) -> int:
 
 
 def _pair_head(state: Mapping[str, Tensor]) -> dict[str, str]:
-    """Return Hatchery's names for the parameters of a sentence-pair head whose published names are unknown, by
-    published name. The head is recognised by the shapes of its four parameters.
+    """Return a mapping from the names in `state` to Hatchery's names, for the parameters of a sentence-pair head whose
+    names in `state` are not in the lists of this module. The head is recognised by the shapes of its four parameters.
 
-    The mapping is empty if there is no sentence-pair head.
+    The mapping is empty if there is no such head.
     """
     layers = re.compile(r"transformer\.layers\.\d+\.")
     known_names = {*_WHOLE_MODEL, OUTPUT_MATRIX, OUTPUT_MIXTURE}
