@@ -69,7 +69,7 @@ class Chart:
 
     @property
     def has_guess(self) -> bool:
-        """Return True if a row marks a blind guess."""
+        """Return True if a row marks the score of a blind guess (without seeing the test items)."""
         return any(row.guess is not None for panel in self.panels for row in panel.rows)
 
     @property

@@ -126,8 +126,8 @@ def suite_title(evaluation: Evaluation, kind: str, suite: str) -> str:
 
 
 def range_of_guesses(rows: Iterable[SummaryRow]) -> str:
-    """Return the range of the blind-guess scores in `rows`, such as `50` or `20 to 50`; empty if no such score is
-    known.
+    """Return the range of the scores of blind guesses (without seeing the test items) that `rows` contain, such as `50`
+    or `20 to 50`; empty if no row has this score.
     """
     known = {round(row.blind_guess, 1) for row in rows if row.blind_guess is not None}
     return " to ".join(f"{guess:g}" for guess in sorted({min(known), max(known)})) if known else ""

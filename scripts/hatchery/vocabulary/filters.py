@@ -36,7 +36,7 @@ from hatchery.vocabulary.items import MARK_BYTES
 
 
 class SentenceFilter:
-    """Selects the sentences of documents that a rule accepts."""
+    """Selects those sentences of documents which a rule accepts."""
 
     def __init__(self, rule: Rule, sentences: SentenceSpans) -> None:
         self._rule = rule
@@ -112,7 +112,7 @@ class Words:
 
 
 class SpanFilter:
-    """Selects the windows of documents (spans) that a rule accepts."""
+    """Selects those windows of documents (spans) which a rule accepts."""
 
     def __init__(self, rule: Rule, window_words: int, stride_words: int) -> None:
         self._rule = rule

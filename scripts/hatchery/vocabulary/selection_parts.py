@@ -160,7 +160,7 @@ def select_part(task: Task, path: Path) -> Facts:
 
 class _Record:
     """Collector of the facts on one part of a selection: counts of documents and texts, number of units (groups of
-    documents), and samples of accepted and rejected texts.
+    documents, see `select_part`), and samples of accepted and rejected texts.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Settings of a vocabulary, and settings of a selection of text that contains only words of a vocabulary."""
+"""Settings of a vocabulary, and settings of a selection of text, such as sentences with only words of a vocabulary."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal

@@ -146,8 +146,8 @@ class Jobs:
         return _digest(address) in self._by_digest
 
     def write_calls(self) -> None:
-        """Write the specifications and links of all known jobs. From now on, also write the specifications and links of
-        each further job when it is planned.
+        """Write the specifications of all known jobs, and the links at readable paths to their results. From now on,
+        also write the specification and the links of each further job when it is planned.
 
         Dry runs do not call this method.
         """

@@ -137,8 +137,8 @@ def frozen_configuration(folder: str | Path, is_main_process: bool, may_write: b
 def _files(folder: str | Path) -> dict[Path, bytes]:
     """Return the contents of the files of a configuration by path.
 
-    Hatchery reads files that are missing in `folder` from its shipped configuration, if there is one. Then the files of
-    the shipped configuration are included.
+    Hatchery reads files that are missing in `folder` from its shipped configuration, if there is one. In this case, the
+    files of the shipped configuration are included.
     """
     found = _files_in(Path(folder))
     shipped = shipped_for(Path(folder))

@@ -32,7 +32,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class EntryBlock:
-    """Rows of a table under a common heading, this heading, and the track of the rows."""
+    """Rows of a table under a common heading, this heading, and the track of BabyLM (such as `strict`) to which the
+    rows belong.
+    """
 
     heading: str
     track: str

@@ -5,10 +5,10 @@ The line with the printed scores of a model is followed by a line for each of ou
 the same units and with the same digits. If a paper's table has models as columns, each task has a printed line and a
 line with our score.
 
-Our scores are read from `summary.parquet`, and our names of suites and tasks are replaced by the paper's names. Two
-scores of the organisers of BabyLM 2023 have no row in the summary (docs/papers/babylm-evaluation.md, "Leaderboard"):
-the mean over 17 files of BLiMP and supplement, and the weighted total. This module adds a suite `leaderboard` with
-these two scores and the summary's averages of GLUE and MSGS.
+Our scores are read from `summary.parquet`, and our names of suites and tasks are replaced by the names in the
+replicated paper. Two scores of the organisers of BabyLM 2023 have no row in the summary
+(docs/papers/babylm-evaluation.md, "Leaderboard"): the mean over 17 files of BLiMP and supplement, and the weighted
+total. This module adds a suite `leaderboard` with these two scores and the summary's averages of GLUE and MSGS.
 """
 
 from collections.abc import Mapping, Sequence

@@ -10,8 +10,8 @@ from hatchery.views.summary_sections import Section, suite_title, with_settings
 
 
 def sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Section]:
-    """Return two sections for each suite. The first has the averages over tasks and the first metric of each task, and
-    the second has the other metrics of each task.
+    """Return two sections for each suite of fine-tuned tasks. The first has the averages over tasks and the first
+    metric of each task, and the second has the other metrics of each task.
     """
     suites = dict.fromkeys(task.suite for task in summary.finetuned)
     return [

@@ -22,7 +22,7 @@ AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE, PAIR_AVERAGE)
 
 
 def sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Section]:
-    """Return a section for each suite."""
+    """Return a section for each suite of minimal pairs."""
     return [
         _suite_section(
             summary, suite, suite_title(evaluation, kind, suite), with_settings(_scores_of(rows), summary, suite)

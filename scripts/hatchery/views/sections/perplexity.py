@@ -11,7 +11,7 @@ from hatchery.views.summary_sections import Section, objectives_of
 
 
 def sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Section]:
-    """Return one section for all splits."""
+    """Return one section with the scores on all splits of held-out text."""
     named = [(metric.label, name) for name, metric in HELD_OUT_METRICS.items() if metric.label]
     shown = (
         # List percentages after metrics with other units.

@@ -40,7 +40,7 @@ def write_provenance(
     places: OutputPath | None = None,
     project: OutputPath = Path(),
 ) -> None:
-    """Write the provenance page of the experiment whose summary.parquet is given.
+    """Write the provenance page of an experiment. `summary` is the path of the experiment's summary.parquet.
 
     `settings` contains `experiment`; the digests of the manifests on the page are written to `places`. Inputs may be
     removed after a result is made, so the page lists missing and damaged manifests. For a large experiment, the page

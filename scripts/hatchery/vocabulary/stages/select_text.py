@@ -43,7 +43,8 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 def selection_inputs(of: "Outputs", selection: str) -> dict[str, Paths]:
     """Return the manifests of a selection's inputs, by argument of the stage.
 
-    The inputs are the raw source or the corpus, the vocabulary and, if the settings name one, the sentence model.
+    The inputs are the raw source or the corpus, the vocabulary and, if the settings name one, the model of sentence
+    splitting.
     """
     block = of.project.selection(selection)
     return {
@@ -77,10 +78,10 @@ def select_text(
 ) -> None:
     """Write `items-*.parquet`, `counts.csv` and `samples.csv` of a selection into the folder of `run`.
 
-    `source` is a source manifest or, if `settings.options` is None, the manifest of a corpus. `sentence_model` is a
-    source manifest, and `vocabulary` is the manifest of a vocabulary. Raises SourceError, which names file and
-    position, for damaged input, ManifestError for a damaged corpus, EvaluationError for a damaged vocabulary, and
-    ConfigError if settings and sentence model contradict each other.
+    `source` is a source manifest or, if `settings.options` is None, the manifest of a corpus. `sentence_model` is the
+    source manifest of a model of sentence splitting, and `vocabulary` is the manifest of a vocabulary. Raises
+    SourceError, which names file and position, for damaged input, ManifestError for a damaged corpus, EvaluationError
+    for a damaged vocabulary, and ConfigError if `settings` and `sentence_model` contradict each other.
     """
     from hatchery.vocabulary.select import select
 
