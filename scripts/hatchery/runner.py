@@ -112,9 +112,9 @@ class Argument:
     def inputs(self, given: Any, name: str | None) -> dict[str, Path]:
         """Return the input paths in `given`, the value of this parameter, by their names in the manifest.
 
-        `name` is the manifest's name for the input; None means the name of the parameter. Further paths of a list are
-        named `<name>_2`, `<name>_3` and so on. For a mapping, `{}` in `name` is replaced by the key of each path; if
-        `name` is None, the key is the name.
+        `name` is the name that the manifest uses for this input; None means the name of the parameter. Further paths of
+        a list are named `<name>_2`, `<name>_3` and so on. For a mapping, `{}` in `name` is replaced by the key of each
+        path; if `name` is None, the key is the name.
         """
         if not self.is_input or given is None:
             return {}
@@ -195,8 +195,8 @@ def inputs_of(function: Callable[..., None], given: Mapping[str, Any]) -> dict[s
 
 
 def run_stage(function: Callable[..., None], settings: Mapping[str, Any], output: Path, **given: Any) -> None:
-    """Call the function of a stage; `given` contains paths, mappings of paths and runtime settings by name of the
-    parameter.
+    """Call the function of a stage. `given` contains the other arguments of this function by name of the parameter:
+    paths, lists or mappings of paths, and runtime settings.
 
     Raises ConfigError for wrong settings, ManifestError for a missing or altered input, and any exception of the
     function. The manifest is written last, and only if no exception was raised.

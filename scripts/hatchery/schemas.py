@@ -314,7 +314,9 @@ class _Page:
         return ", ".join([TYPES.get(kind, "any value"), *range_of])
 
     def within(self, rules: Mapping[str, Any]) -> str:
-        """Return a description of the values inside a list or mapping, in brackets if several kinds are allowed."""
+        """Return a description of the values inside a list or mapping, in brackets if values of several types are
+        allowed.
+        """
         several = "anyOf" in rules or "oneOf" in rules or isinstance(rules.get("type"), list)
         return f"({self.kind_of(rules)})" if several else self.kind_of(rules)
 

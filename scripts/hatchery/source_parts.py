@@ -1,4 +1,4 @@
-"""Selection of those files of a registered raw input that a job reads, from the settings of the job.
+"""Selection of those files of a registered raw input that a job reads. The settings of the job determine these files.
 
 The job's manifest records only the digest of these files. So the result of the job stays up to date if other files of
 the raw input are added, edited or removed. If the job reads all files, the manifest records the digest of the source
@@ -36,8 +36,9 @@ def part_read(settings: Mapping[str, Any], name: str, source: RawSource) -> RawS
 
 
 def digest_read(settings: Mapping[str, Any], name: str, path: Path) -> str:
-    """Return the SHA-256 of the files that a job with these settings reads from its input `name`, a raw input with the
-    source manifest `path`. For any other input, return the SHA-256 of the file at `path`.
+    """Return the digest of the input `name` for the manifest of a job with these settings. If the input is a registered
+    raw input (`path` is its source manifest) and the job reads only some of its files, return the SHA-256 of these
+    files. In all other cases, return the SHA-256 of the file at `path`.
 
     Raises SourceError for a damaged source manifest.
     """

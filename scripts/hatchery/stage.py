@@ -1,5 +1,5 @@
-"""The record of a stage (`Stage`), which decorates the stage's function and determines the stage's Snakemake rule, its
-command and its software environment.
+"""The class `Stage`, the record of a stage. The record decorates the stage's function, and determines the stage's
+Snakemake rule, its command and its software environment.
 
 The stage `name` is defined in the file `<package>/stages/name.py`, with its record, its settings and the function
 `name`. The Snakefile builds the rule `name` from the record. Planning imports the files of all stages. To keep planning
@@ -85,14 +85,14 @@ class StoredByDigest:
 
     @property
     def outputs(self) -> dict[str, str]:
-        """Mapping with one entry: the output's name `output`, with the path pattern of a result's manifest."""
+        """Mapping with the single key `output`: the path pattern of a result's manifest."""
         if self.folder in MODELS:
             return {"output": MODEL}
         return {"output": f"results/{self.folder}/{{model}}/{{address}}/manifest.json"}
 
     def models(self, model: str) -> dict[str, str]:
-        """Return a mapping with one entry: the input's name `model`, with the path of the evaluated model's manifest.
-        The mapping is empty for stages that make models. `model` is the address of the model.
+        """Return a mapping with the single key `model`: the path of the evaluated model's manifest. The mapping is
+        empty for stages that make models. The argument `model` is the model's address (name of its folder).
 
         The evaluation's specification does not contain this manifest, because the path of the evaluation already
         contains the address of the model.

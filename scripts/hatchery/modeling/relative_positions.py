@@ -14,9 +14,9 @@ from hatchery.modeling.position_buckets import bucket_of_distance
 class PositionIndices(NamedTuple):
     """Indices for looking up the position scores of query i and key j, for one sequence length T.
 
-    Each head has two score tables, one for queries and one for keys. A table has a row for each token, and a column for
-    each row of the relative embedding that occurs at this length (`n_rows` rows from `first_row` on). Indices refer to
-    the flattened table [T * n_rows].
+    Each head has two score tables, one for queries and one for keys. A table has a row for each token and `n_rows`
+    columns. Column c belongs to row `first_row` + c of the relative embedding; the other rows of the embedding do not
+    occur at this length. Indices refer to the flattened table [T * n_rows].
     """
 
     first_row: int
@@ -36,8 +36,8 @@ class PositionIndices(NamedTuple):
         return relative_embedding[self.first_row : self.first_row + self.n_rows]
 
     def of_queries_from(self, first: int, length: int) -> "PositionIndices":
-        """Return the indices for the queries from position `first` on, for a table of query scores that has no rows for
-        earlier queries. `length` is T.
+        """Return the indices for the queries from position `first` on. They refer to a table of query scores without
+        rows for the queries before `first`. `length` is the sequence length T.
         """
         if first == 0:
             return self

@@ -1,5 +1,5 @@
-"""Sequences of blocks that do not attend to each other. A block is a start token and a piece of a document, without end
-token.
+"""Sequences of blocks that do not attend to each other. A block is a start token and a piece, without end token. A
+piece consists of consecutive tokens of one document.
 
 Source: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Packing" and "Masking"). Each sequence contains one
 piece of the split and, until the sequence is full, other randomly drawn pieces (fillers). The label of a predicted
@@ -10,8 +10,8 @@ that a resumed run continues exactly. The published code counts how often each p
 hidden. It draws fillers without replacement, and prefers pieces and tokens with low counts. It stores the counts only
 in memory, so a restart loses the counts. Packing, replacement of masked tokens and causal sequences have the published
 distribution. The missing counts have three effects. This module hides 1.6 to 2.0 % more tokens than the published code
-(measured with sequences of 96 tokens). Runs of masked tokens are 4 to 7 % longer than in the published code (at a
-masking rate of 0.3). In ten epochs, 1.5 % of the tokens are never hidden; with counts, this share is 0 %.
+(measured with sequences of 96 tokens). Spans of adjacent masked tokens are 4 to 7 % longer than in the published code
+(at a masking rate of 0.3). In ten epochs, 1.5 % of the tokens are never hidden; with counts, this share is 0 %.
 """
 
 from dataclasses import replace
@@ -26,8 +26,8 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 
 
 class BlockPieces:
-    """The pieces of all documents. Each piece has at most `sequence_length` - 2 consecutive tokens; pieces of one token
-    are omitted.
+    """The pieces into which all documents are divided. Each piece has at most `sequence_length` - 2 consecutive tokens
+    of a document; pieces of one token are omitted.
 
     Raises TrainingError if `sequence_length` is below 4.
     """
@@ -57,10 +57,10 @@ class BlockPieces:
 def draw_blocks(
     pieces: BlockPieces, index: int, sequence_length: int, generator: np.random.Generator, fills: bool = True
 ) -> list[Segment]:
-    """Return the pieces of sequence `index`. The first piece is the piece with the index `index`. If `fills` is true,
-    fillers follow until at most one position is free.
+    """Return the parts of documents that sequence `index` contains. The first part is the piece with the index `index`.
+    If `fills` is true, parts of randomly drawn pieces follow until at most one position is free.
 
-    With a start token before each piece, the sequence has at most `sequence_length` + 1 tokens. If it has this maximum,
+    With a start token before each part, the sequence has at most `sequence_length` + 1 tokens. If it has this maximum,
     its last token is only a label, and not part of the input.
     """
     blocks = [pieces[index]]
@@ -94,7 +94,7 @@ class BlockExamples(PaddedExamples):
         masking: MaskingRule | None,
         fills: bool,
     ) -> None:
-        """If `fills` is true, each sequence is filled up with other, randomly drawn pieces. `fills` is False for
+        """If `fills` is true, each sequence is filled up with randomly drawn pieces of documents. `fills` is False for
         held-out text, so that each piece is read only once.
         """
         super().__init__(Padding(special.pad, sequence_length), special)
@@ -110,11 +110,13 @@ class BlockExamples(PaddedExamples):
 
     @property
     def same_in_every_epoch(self) -> bool:
-        """True if sequences are not filled up with randomly drawn pieces, which differ between epochs."""
+        """True if sequences are not filled up with randomly drawn pieces of documents: these pieces differ between
+        epochs.
+        """
         return not self._fills
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
-        """Return the pieces of sequence `index` in `epoch`."""
+        """Return the parts of documents that sequence `index` contains in `epoch`."""
         return tuple(self._drawn(seed, epoch, index)[0])
 
     def _drawn(self, seed: int, epoch: int, index: int) -> tuple[list[Segment], np.random.Generator]:
@@ -145,8 +147,8 @@ class BlockExamples(PaddedExamples):
     def _predicted(
         self, block: Segment, masking: MaskingRule | None, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the input ids (start token and visible or replaced tokens) and the labels of a block: int64 [1 + n]
-        each.
+        """Return the input ids (start token and visible or replaced tokens) and the labels of a block with n tokens of
+        text: int64 [1 + n] each.
 
         The start token has no label.
         """

@@ -187,7 +187,9 @@ class NextTokenExamples(PaddedExamples):
         return (found.first(self.padding.sequence_length - N_ADDED_TOKENS),)
 
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
-        """Return the example of sequence `index`, which is equal in every epoch."""
+        """Return the example of sequence `index`. The example is the same in every epoch, so seed and epoch have no
+        effect.
+        """
         pieces = self.texts(seed, epoch, index)
         framed = self._framer.frame_pieces(pieces)
         labels = np.append(framed.ids[1:], UNLABELLED)
@@ -203,7 +205,9 @@ class NextTokenExamples(PaddedExamples):
 
 
 class Shifted(PaddedExamples):
-    """The masked examples `hidden`, with each label moved to the position before the masked token."""
+    """Masked examples with moved labels: the label of a masked token is at the position before this token. The
+    parameter `hidden` contains the same examples with each label at the masked token.
+    """
 
     def __init__(self, hidden: PaddedExamples) -> None:
         super().__init__(hidden.padding, hidden.special)
@@ -218,7 +222,7 @@ class Shifted(PaddedExamples):
 
     @property
     def same_in_every_epoch(self) -> bool:
-        """True if the sequences are equal in every epoch."""
+        """True if the text of a sequence does not depend on the epoch."""
         return self._hidden.same_in_every_epoch
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
@@ -255,7 +259,7 @@ class TwoKinds(PaddedExamples):
 
     @property
     def same_in_every_epoch(self) -> bool:
-        """True if masked and causal sequences are equal in every epoch."""
+        """True if the text of no sequence, masked or causal, depends on the epoch."""
         return self._hidden.same_in_every_epoch and self._causal.same_in_every_epoch
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:

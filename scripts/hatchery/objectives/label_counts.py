@@ -1,9 +1,10 @@
-"""Count the labels of each token id in training, for the initial bias of the output layer.
+"""Count how often each token id is a label in training, for the initial bias of the output layer.
 
 Source: "A Natural Bias for Language Generation Models", Section 3; docs/papers/natural-bias.md, "The bias" and "Other
-objectives". The labels of the loss are counted: subwords instead of words, and predicted tokens instead of input
-tokens. For masked models, the labels are counted in masked training examples. Counts of the text would differ, because
-masking of spans or whole words, shortened examples and reproduced errors of published code change the labels.
+objectives". The labels of the loss are counted, so the counted units are subwords (not words) that the model must
+predict (not input tokens). For masked models, the labels are counted in masked training examples. Counts of the text
+would differ, because masking of spans or whole words, shortened examples and reproduced errors of published code change
+the labels.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,7 +33,7 @@ def label_counts(
     """Return, for each token id, the number of labels with this id in the first epoch of a training with `seed`: int64
     [vocab_size].
 
-    At most `limit` examples are counted (None: all examples). The counted examples are evenly spaced in the split,
+    At most `limit` examples are counted (None: all examples). The counted examples are evenly spaced in `examples`,
     because the parts of a corpus differ. If `show` is true, progress is printed. Raises TrainingError for a label
     outside of the vocabulary, and if there is no label.
     """

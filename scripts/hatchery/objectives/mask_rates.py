@@ -64,8 +64,8 @@ class MaskRates(Settings):
         return self.lowest + (self.highest - self.lowest) * within
 
     def at(self, time: float) -> "DrawnRate":
-        """Return a share of masked tokens, with the weight of each label. `time` (above 0, at most 1) is the number t
-        from which the distribution computes the share.
+        """Return the share of masked tokens at t = `time`, with the weight of each label in the loss. `time` is above 0
+        and at most 1; the share is a function of t that `shape` selects.
         """
         spread = self.highest - self.lowest
         if self.shape == "uniform":

@@ -104,7 +104,9 @@ def _padded(rows: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _same_piece(examples: Sequence[LabelledExample], length: int) -> np.ndarray:
-    """Return an attention mask, bool [B, T, T]: True for two tokens of the same piece, False for padding."""
+    """Return an attention mask, bool [B, T, T]: True for two tokens of the same piece of a sequence (`piece_lengths`),
+    False for padding. A sequence that is not divided into pieces counts as one piece.
+    """
     # Write one block of the attention mask for each piece. A comparison of all pairs of positions would take longer
     # than the masking of tokens.
     mask = np.zeros((len(examples), length, length), dtype=np.bool_)

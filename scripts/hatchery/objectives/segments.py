@@ -3,11 +3,10 @@ into sequences.
 
 A segment never contains tokens of two documents, and its tokens are not copied. Sources: for `BabylmSegments`, the
 caching script of the BabyLM models (docs/papers/elc-bert.md, "Segments"); for `BncSegments`, the data set of LTG-BERT's
-code (docs/papers/ltg-bert.md, "Segments"); for `DocumentSegments`, the reduced-vocabulary study
-(docs/papers/reduced-vocabulary.md, "Grouping"), whose documents have about the length of a sequence. `PackedSequences`
-is Hatchery's own alternative to methods that omit tokens (BabyLM) or repeat tokens (BNC): every token of the split is
-in exactly one packed sequence. At most three int32 numbers per segment, and no number per sentence, are stored in
-memory.
+code (docs/papers/ltg-bert.md, "Segments"); for `DocumentSegments`, the reduced-vocabulary study, in which a document is
+about as long as a sequence (docs/papers/reduced-vocabulary.md, "Grouping"). `PackedSequences` is Hatchery's own
+alternative to methods that omit tokens (BabyLM) or repeat tokens (BNC): every token of the split is in exactly one
+packed sequence. At most three int32 numbers per segment are stored in memory.
 """
 
 from array import array
@@ -318,7 +317,9 @@ class PackedSequences:
         return len(self._first_pieces)
 
     def __getitem__(self, index: int) -> list[Segment]:
-        """Return the pieces of sequence `index`, in order. [CLS] and [SEP] are added to each piece later."""
+        """Return the pieces of documents that sequence `index` contains, in order. [CLS] and [SEP] are added to each
+        piece later.
+        """
         following = index + 1
         end = self._first_pieces.item(following) if following < len(self) else len(self._numbers)
         return [self._piece(piece) for piece in range(self._first_pieces.item(index), end)]
@@ -336,8 +337,8 @@ class PackedSequences:
 
 
 def _rooms(lengths: np.ndarray, sequence_length: int) -> Iterator[int]:
-    """Yield, for each document, the number of positions that are still free in its first sequence before the document
-    is added. All `lengths` must be above 0.
+    """Yield, for each document, the number of free positions in the sequence in which the document begins. The document
+    itself is not counted, because documents are added in order. All `lengths` must be above 0.
     """
     limit = sequence_length - N_ADDED_TOKENS
     room = sequence_length

@@ -83,9 +83,10 @@ class PreferredMasking:
 
 
 def chosen(ids: np.ndarray, choice: np.ndarray, preferences: np.ndarray, rate: float) -> np.ndarray:
-    """Return a mask, bool [n], that is True for the masked tokens of `ids`, int64 [n]. `choice` [n] are the random
-    numbers of `draws`, `preferences` contains one preference for each entry of the vocabulary, and `rate` is the share
-    of the maskable tokens to mask.
+    """Return a mask, bool [n], that is True for the masked tokens of `ids`, int64 [n].
+
+    `choice`, float64 [n], contains the random numbers that the method `draws` returns, and `preferences` contains one
+    preference for each entry of the vocabulary. `rate` is the mean masking probability of the maskable tokens.
     """
     maskable = choice > 0
     is_chosen = np.zeros(len(ids), dtype=np.bool_)
@@ -94,7 +95,7 @@ def chosen(ids: np.ndarray, choice: np.ndarray, preferences: np.ndarray, rate: f
 
 
 def hidden(ids: np.ndarray, where: np.ndarray, shown: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return input ids and labels of `ids`. Where `where` bool [n] is True, the input id is the replacement in `shown`,
-    and the label is the original id. All other tokens keep their id and have no label.
+    """Return input ids and labels of the example `ids`. At tokens at which `where` (bool [n]) is True, the input id is
+    the replacement in `shown`, and the label is the original id. All other tokens keep their id and have no label.
     """
     return np.where(where, shown, ids), np.where(where, ids, UNLABELLED)

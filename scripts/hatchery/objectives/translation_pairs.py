@@ -182,10 +182,11 @@ class TranslationPairs:
         return int(np.diff(self._cuts(budget)).min())
 
     def _batch_cuts(self, budget: int) -> np.ndarray:
-        """Return the boundaries of batches among the sentence pairs, which are sorted by length. The boundaries are the
-        index of each batch's first pair, followed by the number of pairs.
+        """Return the boundaries of batches: the index of each batch's first sentence pair, followed by the number of
+        pairs. The sentence pairs are sorted by length, and a batch has at most `budget` target tokens, but at least one
+        pair.
 
-        The number of batches is the minimum for `budget`. The batches have about equal numbers of target tokens, so
+        The number of batches is the minimum under this limit. The batches have about equal numbers of target tokens, so
         that the last batch is not small: if `budget` allows this, the boundaries divide the total number of target
         tokens into equal parts.
         """
@@ -227,8 +228,8 @@ def target_ids(pairs: TranslationPairs) -> Iterator[np.ndarray]:
 
 
 def _end_of_batch(until: np.ndarray, start: int, budget: int) -> int:
-    """Return the boundary after the last pair of a batch: the largest batch that begins with pair `start` and has at
-    most `budget` target tokens, but at least one pair. `until`, int64 [pairs + 1], is the cumulative number of target
+    """Return the boundary after the last pair of the largest batch that begins with pair `start` and has at most
+    `budget` target tokens, but at least one pair. `until`, int64 [pairs + 1], is the cumulative number of target
     tokens.
     """
     return max(start + 1, int(np.searchsorted(until, until[start] + budget, side="right")) - 1)

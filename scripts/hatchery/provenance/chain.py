@@ -31,15 +31,13 @@ class Found:
     paths: tuple[Path, ...]
 
     def nearest(self, folder: Path) -> Path:
-        """Return the first path of a file with this digest that is in `folder`; if there is no such path, return the
-        first path.
-        """
+        """Return the first of `paths` that is in `folder`; if no path is in `folder`, return the first of `paths`."""
         return next((path for path in self.paths if path.is_relative_to(folder)), self.paths[0])
 
 
 class ManifestIndex:
-    """All manifests, registrations of raw inputs and tables of published values below `project`, by digest. `project`
-    is the folder that contains `results/` and `resources/`.
+    """Index of files by SHA-256 digest: all manifests of stages, all source manifests of raw inputs, and all tables of
+    published values in `project`. `project` is the folder that contains `results/`, `resources/` and `config/`.
     """
 
     def __init__(self, project: str | Path = ".") -> None:
@@ -199,8 +197,8 @@ class _Walk:
                 self.missing(link.digest, f"{self.chain.shown(path)}: input {link.name!r}: {self._why(node, link)}")
 
     def _check_volatile(self, manifest: Path) -> None:
-        """Record a problem if the `provenance.json` next to a stage's manifest is damaged. This file contains the paths
-        of the stage's inputs.
+        """Record a problem if `provenance.json` next to a stage's manifest is damaged. `provenance.json` contains the
+        paths of the stage's inputs.
         """
         try:
             volatile_facts(manifest)
@@ -208,8 +206,8 @@ class _Walk:
             self.chain.problems.append(str(error))
 
     def _lies_outside(self, node: Node, link: Link) -> bool:
-        """Return True if the stage of `node` read the input `link` from a file outside of the index that still exists
-        unchanged, such as a file of an external model. This file is then added to the index.
+        """Return True if the stage of `node` read the input `link` from a file that is not in the index of manifests
+        and still exists unchanged, such as a file of an external model. This file is then added to the index.
         """
         path = _read_from(node, link.name)
         return path is not None and self._index.add(path, link.digest)

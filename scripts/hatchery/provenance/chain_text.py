@@ -1,8 +1,7 @@
 """A provenance chain as a tree for the terminal, and as JSON.
 
-The tree shows the settings of each manifest only at the manifest's first occurrence. The JSON contains the row of the
-summary whose provenance is shown, each manifest once with all its settings, and the problems (missing or changed
-files).
+The tree shows the settings of each manifest only at the manifest's first occurrence. The JSON contains the summary row
+whose provenance is shown, each manifest once with all its settings, and the problems (missing or changed files).
 """
 
 import textwrap

@@ -188,7 +188,7 @@ def _reason(error: Exception) -> str:
 
 
 class _Partial:
-    """A partially downloaded file, and the version of the file that the server has stated."""
+    """A partially downloaded file, and the version (ETag or date) that the server has stated for this file."""
 
     def __init__(self, path: Path, download: Download) -> None:
         self.path = path

@@ -170,10 +170,11 @@ def read_listing(manifest: str | Path) -> dict[str, Listed]:
 
 
 def with_checksums(root: Path, listing: Listing, before: Listing) -> dict[str, Listed]:
-    """Return `listing` with a checksum for each file at `root`.
+    """Return `listing` with a checksum for each file at `root`. `before` is an earlier listing.
 
-    A file is read if `before` lacks its checksum, or if its size or modification time differs from `before`; other
-    files keep their checksum in `before`. Exception: if no file differs, all files are read, to verify their content.
+    A file is read if it has no checksum in `before`, or if its size or modification time differs from `before`. The
+    checksums of all other files are copied from `before`. Exception: if both listings are equal, all files are read, to
+    verify their content.
     """
     alike = {name for name, entry in listing.items() if entry.looks_like(before.get(name)) and before[name].sha256}
     if alike == listing.keys() == before.keys():

@@ -101,11 +101,11 @@ def _inner(value: Any) -> str:
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
-    """Return the changes from `old` to `new`, in this order: the stage's version, other changed values, added or
-    removed keys.
+    """Return the changes from the old to the new settings of a stage, in this order: the stage's version, other changed
+    values, added or removed keys.
 
-    Added and removed entries are only counted, not listed, in two cases: in a list with named entries, and in a nested
-    mapping with many added or removed values.
+    Added and removed entries are only counted, not listed, in two cases: in a list whose entries have different names
+    (key `name`), and in a nested mapping with more than `_FEW` added or removed values.
     """
     found = list(_compared("", old, new))
     found.sort(key=lambda one: (one.key != "stage_version", None in (one.old, one.new), one.new == "null"))

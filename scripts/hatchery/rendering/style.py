@@ -49,7 +49,7 @@ class ModelStyle:
 
 
 def model_styles(models: Sequence[str], style: Style) -> dict[str, ModelStyle]:
-    """Return the style of each model, which depends on the position of the model in `models`."""
+    """Return the style of each model. The style depends on the position of the model in `models`."""
     palette = OKABE_ITO if style.colours == "okabe_ito" else GREYS
     # With a palette of colours, hatch and dashes change after every colour was used once. With a palette of greys,
     # hatch and dashes change from model to model.

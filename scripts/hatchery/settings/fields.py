@@ -53,7 +53,7 @@ def _with_one_group(settings: Any) -> Any:
 
 @dataclass(frozen=True)
 class Text:
-    """Annotation of text that must match a pattern; `expected` describes the pattern in messages."""
+    """Type annotation for a text that must match a pattern; `expected` describes the pattern in messages."""
 
     pattern: str
     expected: str

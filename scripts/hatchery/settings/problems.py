@@ -82,8 +82,8 @@ def problem_lines(error: "ValidationError", hint: Any, document: Any) -> list[tu
 
 
 def _is_other_member(detail: Mapping[str, Any], position: "Position") -> bool:
-    """Return True if the error only states that a list or mapping is not one of the allowed words, although the type
-    also allows a list or mapping.
+    """Return True if the value is a list or mapping, the error only states that the value is not one of the allowed
+    words, and the type also allows a list or mapping.
 
     Such an error is not shown, because pydantic reports the problems inside the list or mapping separately.
     """
@@ -125,7 +125,7 @@ class Position(NamedTuple):
         """Return the position at the key `key` below this position.
 
         In the paths of pydantic's errors, some keys are names of union members. If `key` is the name of a union member,
-        return this position with `meant` set to that member.
+        return this position with `meant` set to the settings class that this name selects.
         """
         try:
             value = self.value[key]
@@ -142,8 +142,9 @@ class Position(NamedTuple):
         return Position((*self.keys, str(key)), [*hints, Any][0], value, self)
 
     def classes(self) -> list[type]:
-        """Return the settings classes that the value may have: `meant` or, if no class was selected, all classes of the
-        allowed type. In the second case, the list is empty if the value is not a mapping.
+        """Return the settings classes that the value may have. If a key such as `kind` selected a class (`meant`),
+        return only this class. Otherwise, return all classes of the allowed type, or an empty list if the value is not
+        a mapping.
         """
         if self.meant is not None:
             return [self.meant]
@@ -222,10 +223,10 @@ def _problem(detail: Mapping[str, Any], position: Position) -> str:
 
 
 def _home(key: str, own: type, above: Position) -> str:
-    """Return the mapping to which an unknown key belongs, as the end of a sentence: "belongs under `x`". Empty if no
-    mapping is known that has this key, or if the key is a misspelt key of `own`.
+    """Return the mapping to which the unknown key `key` belongs, as the end of a sentence: "belongs under `x`".
 
-    The key was found at the position `above`, whose settings class `own` does not have this key.
+    The key was found at the position `above`, whose settings class `own` does not have this key. Return an empty text
+    if no known mapping has this key, or if the key is a misspelt key of `own`.
     """
     if origin := getattr(own, "DECIDED_BY", {}).get(key):
         return f"follows from {origin}"

@@ -1,4 +1,4 @@
-"""Configuration of the reduced-vocabulary study's models, tied and untied.
+"""Configuration of the models of the reduced-vocabulary study, tied and untied.
 
 Source: the reduced-vocabulary study ("Honey, I Shrunk the Language"), Section 3.4, and its code
 (docs/papers/reduced-vocabulary.md, "Families of models"). Tied models are stock RoBERTa. Untied models project narrow
@@ -18,7 +18,9 @@ PADDING_POSITION = 1
 
 @dataclass(frozen=True, kw_only=True)
 class RobertaSizes(EncoderSizes):
-    """Architecture of the reduced-vocabulary study's models; the vocabulary size comes from the tokenizer."""
+    """Architecture of the models of the reduced-vocabulary study ("Honey, I Shrunk the Language"); the vocabulary size
+    comes from the tokenizer.
+    """
 
     embedding_size: Count | None = None
     """Width of the embeddings, which a linear layer and a norm project to `hidden_size`. `null`: embeddings of width
@@ -69,7 +71,9 @@ class RobertaSizes(EncoderSizes):
 
 @dataclass(frozen=True, kw_only=True)
 class RobertaConfig(RobertaSizes, ModelConfig):
-    """Configuration of a model of the reduced-vocabulary study. Raises ConfigError for an invalid value."""
+    """Configuration of a model of the reduced-vocabulary study ("Honey, I Shrunk the Language"). Raises ConfigError for
+    an invalid value.
+    """
 
     pad_token_id: Natural = 1
     """Id of the padding token of the tokenizer. Positions do not count padding, and the embedding of padding gets no
@@ -89,7 +93,9 @@ class RobertaConfig(RobertaSizes, ModelConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class RobertaFile(RobertaSizes):
-    """Architecture of the reduced-vocabulary study's models. The vocabulary size comes from the tokenizer."""
+    """Architecture of the models of the reduced-vocabulary study ("Honey, I Shrunk the Language"). The vocabulary size
+    comes from the tokenizer.
+    """
 
     description: str = ""
     """Description of the architecture for human readers."""

@@ -1,12 +1,13 @@
 """The modules of the RoBERTa-like family, their initial weights, and the number of their parameters.
 
+Source: the code of the reduced-vocabulary study, "Honey, I Shrunk the Language" (docs/papers/reduced-vocabulary.md,
+"Families of models").
+
 The encoder sums the embeddings of words, positions and token types, optionally projects the sum, and has post-norm
 layers. In tied models the output matrix is the word embedding; in untied models the output matrix is a parameter of the
 head. Word embedding and output matrix have additional rows beyond the vocabulary. The model applies every attention
-mask unchanged. In the study, tokens attend to padding; a setting of the objective makes masks that allow this
-attention.
-
-Source: the code of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Families of models").
+mask unchanged. In the reduced-vocabulary study, tokens attend to padding. With the setting `padding_attended` of the
+masked objective, the attention masks allow this attention.
 """
 
 import torch
@@ -40,12 +41,13 @@ class RobertaHead(VocabularyHead):
 
 
 def position_ids(input_ids: Tensor, pad_token_id: int, mask: Tensor | None = None) -> Tensor:
-    """Return the row int64 [B, T] of the position table for each position of `input_ids`.
+    """Return, for each position of `input_ids`, the index of its row in the position table: int64 [B, T].
 
-    The first token has row 2, and padding has row 1. Padding is recognised by its id, as in the reduced-vocabulary
-    study's code, and not by `mask`: models that attend to padding get a mask that is True at padding, or no mask. If
-    `input_ids` are word vectors [B, T, E], padding is recognised by `mask` bool [B, T] (None: no padding). If `mask` is
-    [B, T, T] (several texts packed into one input), the positions of each text are counted separately.
+    The first token has row 2, and padding has row 1. Padding is recognised by its id, as in the code of the
+    reduced-vocabulary study ("Honey, I Shrunk the Language"), and not by `mask`: models that attend to padding get a
+    mask that is True at padding, or no mask. If `input_ids` are word vectors [B, T, E], padding is recognised by `mask`
+    bool [B, T] (None: no padding). If `mask` is [B, T, T] (several texts packed into one input), the positions of each
+    text are counted separately.
     """
     is_token = input_ids != pad_token_id
     if input_ids.is_floating_point():
@@ -140,10 +142,10 @@ def initialise_roberta_(model: nn.Module, seed: int) -> None:
 
     Source: the code of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Initial weights"). Matrices,
     including the embeddings of padding, are drawn by Xavier's normal initialisation. Vectors are constant. The
-    published code sets all linear biases to 0.01. It does not recognise the norm after the projection by its name, and
-    also sets the gain and bias of this norm to 0.01. The initialisation "as_published" uses these values; "corrected"
-    sets the gain to 1 and all biases to 0. The study drew all weights from one random stream, so its exact weights
-    cannot be reproduced.
+    published code sets all linear biases to 0.01. It finds layer norms by their parameter names and misses the norm
+    after the projection, so it also sets the gain and bias of this norm to 0.01. The initialisation "as_published" uses
+    these values; "corrected" sets the gain to 1 and all biases to 0. The study drew all weights from one random stream,
+    so its exact weights cannot be reproduced.
     """
     config = model.config
     assert isinstance(config, RobertaConfig)
@@ -162,9 +164,10 @@ def initialise_roberta_(model: nn.Module, seed: int) -> None:
 
 
 def embedding_parameters(config: RobertaConfig) -> int:
-    """Return the number of "embedding parameters" that the reduced-vocabulary study logs: (V + positions + types + 2)
-    E. These are the tables of words, positions and token types, and the gain and bias of a norm, all of width E. V
-    includes additional rows beyond the vocabulary.
+    """Return the number of "embedding parameters" that the code of the reduced-vocabulary study logs
+    (docs/papers/reduced-vocabulary.md, "Sizes"): (V + positions + types + 2) E, where E is the width of the embeddings.
+    These are the tables of V words, positions and token types, and the gain and bias of a norm. V includes additional
+    rows beyond the vocabulary.
     """
     rows = config.vocabulary_rows + config.position_rows + config.type_vocab_size + 2
     return rows * config.embedding_width

@@ -1,4 +1,4 @@
-"""The family "roberta": the models of the reduced-vocabulary study, tied and untied."""
+"""The family "roberta": the tied and untied models of the reduced-vocabulary study ("Honey, I Shrunk the Language")."""
 
 from collections.abc import Sequence
 

@@ -1,5 +1,5 @@
 """Masking: choice of the tokens to predict, and replacement of these tokens in the input. This module contains the
-settings; each other file contains one rule.
+settings; every other file of the package contains one rule.
 
 Source: LTG-BERT, Section 5, and the published code: docs/papers/ltg-bert.md, "Masking"; docs/papers/elc-bert.md,
 "Masking"; docs/papers/reduced-vocabulary.md, "Masking". The reduced-vocabulary study replaces all chosen tokens by

@@ -56,7 +56,7 @@ class ShortSpanMasking:
     def __call__(
         self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return input ids and labels of the example `ids`, each int64 [n]; `word_starts` is ignored."""
+        """Mask the example `ids`, int64 [n]; return its input ids and labels, int64 [n]. `word_starts` is ignored."""
         inputs, labels = ids.copy(), np.full(len(ids), UNLABELLED, dtype=np.int64)
         length_draw, order, decision = generator.random((3, len(ids)))
         ends = np.cumsum(1 + (length_draw * LONGEST).astype(np.int64))

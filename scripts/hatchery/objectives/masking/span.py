@@ -2,8 +2,8 @@
 
 Source: LTG-BERT, Section 5.1 (after SpanBERT; docs/papers/ltg-bert.md, "Span masking"). `SpanMasking` follows the later
 revision of LTG-BERT's code for BabyLM, which corrects two errors: every label is a token of the text, and a position
-that two spans mask counts once towards the number of tokens to mask. For the variant that may mask no token of a text,
-see docs/papers/elc-bert.md, "Masking".
+that two spans mask counts once towards the number of tokens to mask. In ELC-BERT's variant of span masking, a text can
+be without masked tokens: see docs/papers/elc-bert.md, "Masking".
 
 LTG-BERT's first BNC code overwrites tokens in place. If a span overlaps an earlier span, the label of an overlapped
 position is the token that the earlier span wrote, usually [MASK], and the position counts twice. Therefore about 6 % of
@@ -54,7 +54,7 @@ def spans_from(length_draw: np.ndarray, start_draw: np.ndarray, sequence_length:
 
     As in LTG-BERT's code, the start of a span of length l is uniform from -(l - 1) to sequence_length + l - 1. So a
     span may also start in padding, and the probability of masking a position does not depend on the amount of padding.
-    The last position of `sequence_length` is never covered.
+    Position `sequence_length` - 1 is never covered.
     """
     lengths = np.searchsorted(_LENGTH_BOUNDS, length_draw, side="right")
     starts = (start_draw * (sequence_length + 2 * lengths - 1)).astype(np.int64) - (lengths - 1)
@@ -100,8 +100,8 @@ class SpanMasking:
     def __call__(
         self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return input ids and labels, each int64 [n], of the example `ids` int64 [n], which includes special tokens.
-        `word_starts` is ignored.
+        """Mask the example `ids`, int64 [n], which includes special tokens; return its input ids and labels, each int64
+        [n]. `word_starts` is ignored.
         """
         inputs, labels = ids.copy(), np.full(len(ids), UNLABELLED, dtype=np.int64)
         cover = self.cover(self.corruption.special.maskable(ids, self.special_tokens_maskable), generator)
@@ -172,11 +172,12 @@ class PublishedSpanMasking:
     def __call__(
         self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return input ids and labels, each int64 [n], of the example `ids` int64 [n], which includes special tokens.
-        `word_starts` is ignored.
+        """Mask the example `ids`, int64 [n], which includes special tokens; return its input ids and labels, each int64
+        [n]. `word_starts` is ignored.
 
         Spans are applied one after another. If several spans cover a position, the label is the token at this position
-        before the last span was applied: the replacement by an earlier span, and not the token of the text.
+        before the last span was applied. This token is usually the replacement that an earlier span has put there, and
+        not the token of the text.
         """
         inputs, labels = ids.tolist(), [UNLABELLED] * len(ids)
         cover = self.cover(self.corruption.special.maskable(ids, self.special_tokens_maskable), generator)
@@ -190,12 +191,12 @@ class PublishedSpanMasking:
         return np.array(inputs, dtype=np.int64), np.array(labels, dtype=np.int64)
 
     def cover(self, maskable: np.ndarray, generator: np.random.Generator) -> Cover:
-        """Return the positions that random spans cover and at which `maskable`, bool [n], is True, in the order of the
-        spans. If several spans cover a position, the position is repeated. Each span has a random number (`decision`)
-        that determines the replacement of its tokens.
+        """Return the positions that random spans cover and at which `maskable`, bool [n], is True. The positions are in
+        the order of the spans; a position that several spans cover is repeated. Each span has a random number
+        (`decision`) that determines the replacement of its tokens.
 
-        No span covers the last position of `sequence_length`. If this position is the only maskable position, return no
-        position; LTG-BERT's code would never terminate in this case.
+        No span covers position `sequence_length` - 1. If no other position is maskable, return no position; LTG-BERT's
+        code would never terminate in this case.
         """
         budget = int(np.count_nonzero(generator.random(np.count_nonzero(maskable)) < self.mask_probability))
         allowed = maskable.tolist()

@@ -1,8 +1,8 @@
 """Masking of subwords. Each subword is chosen independently.
 
 Source: LTG-BERT, Section 5.1; docs/papers/ltg-bert.md, "Masking". If `random_probability` and `keep_probability` are 0,
-this is the masking of the reduced-vocabulary study, Section 3.5. The number of masked tokens is binomial, so a short
-example may have no masked token.
+this is the masking of "Honey, I Shrunk the Language" (reduced-vocabulary study, Section 3.5). The number of masked
+tokens is binomial, so a short example may have no masked token.
 """
 
 from dataclasses import dataclass, replace
@@ -47,8 +47,8 @@ class SubwordMasking:
     def __call__(
         self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return input ids and labels, each int64 [n], of the example `ids` int64 [n], which includes special tokens.
-        `word_starts` is ignored.
+        """Mask the example `ids`, int64 [n], which includes special tokens; return its input ids and labels, each int64
+        [n]. `word_starts` is ignored.
         """
         inputs, labels = ids.copy(), np.full(len(ids), UNLABELLED, dtype=np.int64)
         maskable = np.flatnonzero(self.corruption.special.maskable(ids, self.special_tokens_maskable))

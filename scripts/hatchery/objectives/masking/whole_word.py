@@ -35,7 +35,8 @@ class WholeWordMasking:
     def __call__(
         self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return input ids and labels, each int64 [n], of the example `ids` int64 [n] with `word_starts` bool [n].
+        """Mask the example `ids`, int64 [n]; return its input ids and labels, each int64 [n]. `word_starts` is bool
+        [n].
 
         A word starts at each token at which `word_starts` is True, except for special tokens. A word ends before the
         next word start or special token. If special tokens are maskable, each special token is masked as a separate
