@@ -190,7 +190,7 @@ class ClusterSettings(Settings):
     account: Word | None = None
     """Account that is charged (sbatch -A); `null` uses Slurm's default."""
     partition: Word | None = None
-    """Partition of jobs without a model (sbatch -p); `null` uses the cluster's default."""
+    """Partition of jobs that compute without a model (sbatch -p); `null` uses the cluster's default."""
     qos: Word | None = None
     """Quality of service (sbatch --qos); `null` uses the cluster's default."""
     constraint: Word | None = None
@@ -206,24 +206,25 @@ class ClusterSettings(Settings):
     memory_mb_per_node: Megabytes | None = None
     """Memory of a node in MB. No job requests more memory than this; `null` sets no maximum."""
     gpu_account: Word | None = None
-    """Value of `account` for jobs with a model; `null` uses `account`."""
+    """Value of `account` for jobs that compute with a model; `null` uses `account`."""
     gpu_partition: Word | None = None
-    """Value of `partition` for jobs with a model; `null` uses `partition`."""
+    """Value of `partition` for jobs that compute with a model; `null` uses `partition`."""
     gpu_qos: Word | None = None
-    """Value of `qos` for jobs with a model; `null` uses `qos`."""
+    """Value of `qos` for jobs that compute with a model; `null` uses `qos`."""
     gpu_constraint: Word | None = None
-    """Value of `constraint` for jobs with a model; `null` uses `constraint`."""
+    """Value of `constraint` for jobs that compute with a model; `null` uses `constraint`."""
     gpu_extra: str | None = None
-    """Value of `extra` for jobs with a model; `null` uses `extra`."""
+    """Value of `extra` for jobs that compute with a model; `null` uses `extra`."""
     gpu_max_minutes: Minutes | None = None
-    """Value of `max_minutes` for jobs with a model; `null` uses `max_minutes`."""
+    """Value of `max_minutes` for jobs that compute with a model; `null` uses `max_minutes`."""
     gpu_memory_mb_per_node: Megabytes | None = None
-    """Value of `memory_mb_per_node` for jobs with a model; `null` uses `memory_mb_per_node`."""
+    """Value of `memory_mb_per_node` for jobs that compute with a model; `null` uses `memory_mb_per_node`."""
     nodes: Count = 1
     """Number of nodes of one pretraining."""
     gpus_per_node: Natural = 0
     """Number of GPUs per node for one pretraining. 0 requests no GPUs from Slurm; on this machine, a pretraining then
-    uses one GPU if there is a GPU and `compute.device` is not `cpu`. All other jobs with a model use one GPU each.
+    uses one GPU if there is a GPU and `compute.device` is not `cpu`. All other jobs that compute with a model use one
+    GPU each.
     """
     jobs_per_gpu: Count = 1
     """Number of evaluations that share a GPU, on this machine and on clusters where Slurm does not allocate GPUs. A
@@ -266,7 +267,8 @@ class ClusterSettings(Settings):
         """Return the Slurm partition, account and limits of jobs that compute with a model or, if `with_model` is
         false, of all other jobs.
 
-        Jobs with a model use the keys that begin with `gpu_`. If such a key is null, they use the key without `gpu_`.
+        Jobs that compute with a model use the keys that begin with `gpu_`. If such a key is null, these jobs use the
+        key without `gpu_`.
         """
         values = {key: getattr(self, key) for key in JobTarget.__dataclass_fields__}
         if with_model:

@@ -214,7 +214,8 @@ def rows_of_grid(grid: Mapping[str, Any], where: str) -> Iterator[tuple[str, Doc
 
 def _rows(part: GridRows, columns: list[str], taken: Mapping[WrittenRow, str], where: str) -> Iterator[WrittenRow]:
     """Yield the rows of `part`, which is an element of a list under `sets` in a grid. `taken` contains the rows of the
-    grid's earlier elements. The row `around` and the rows drawn by `draw` are omitted if `taken` contains them.
+    grid's earlier elements. The row `around` is omitted if `taken` contains it, and `draw` draws only rows that `taken`
+    does not contain.
     """
     if part.rows is not ABSENT:
         yield from (_row(row, columns, f"{where}.rows.{index}") for index, row in enumerate(part.rows))

@@ -179,9 +179,9 @@ TOKENS_PER_BLOCK = 1 << 22
 class MaskedRows:
     """The distinct masked inputs (rows) of some sentences of equal length, and the tokens scored in each row.
 
-    `ids` int64 [R, T] are the rows, sorted by position and then by content. `positions` int64 [R] is the position of
-    the masked, scored token in each row. `of` int64 [A] contains, for each of the A scored tokens, the index of the
-    row in which this token is masked and scored. The tokens are ordered sentence by sentence.
+    `ids` int64 [R, T] are R rows of T tokens, sorted by position and then by content. `positions` int64 [R] is the
+    position of the masked, scored token in each row. `of` int64 [A] contains, for each of the A scored tokens, the
+    index of the row in which this token is masked and scored. The tokens are ordered sentence by sentence.
     """
 
     ids: np.ndarray

@@ -216,8 +216,8 @@ def check_size(pairs: Sequence[Item], suite: str, expected: ExpectedSize) -> Non
 
 
 def check_pairs(source: RawSource, suite: ScoringSettings, rows: MostRows) -> None:
-    """Read each file of a suite for which `rows` returns None, that is, no limit on the number of rows. Files with a
-    limit are skipped. Raises the EvaluationErrors of `read_minimal_pairs`.
+    """Check the files of a suite by reading them. A file is skipped if `rows` limits the number of its rows, that is,
+    does not return None. Raises the EvaluationErrors of `read_minimal_pairs`.
 
     If all files were read, the size of the suite is also checked.
     """

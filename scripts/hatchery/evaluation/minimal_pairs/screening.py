@@ -44,9 +44,9 @@ class Screening:
 
     @property
     def facts(self) -> dict[str, float]:
-        """Facts for manifests: the fraction of items that were scored again in fp32, the bound (all items whose
-        two highest bf16 scores differ by at most the bound were scored again), and the largest measured error of a
-        score difference.
+        """Facts for manifests: the fraction of items that were scored again in fp32, the bound (all items whose two
+        highest bf16 scores differ by at most the bound were scored again), and the largest measured error of a score
+        difference.
         """
         return {
             "computed_twice": round(float(self.in_fp32.mean()), 6) if len(self.in_fp32) else 0.0,
@@ -58,7 +58,7 @@ class Screening:
 def screened(
     half: np.ndarray, counts: Sequence[int], in_fp32: Callable[[np.ndarray], np.ndarray], seed: int
 ) -> Screening:
-    """Return bf16 scores of which some are replaced by fp32 scores, so that the decisions are those of fp32 scores,
+    """Return bf16 scores, some of them replaced by fp32 scores. Decisions by these scores are those by fp32 scores,
     provided that no error exceeds the measured bound.
 
     `half` float64 [I, K] are the bf16 scores of I items; item i has `counts[i]` candidates, and its later columns are

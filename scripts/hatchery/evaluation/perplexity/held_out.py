@@ -116,8 +116,8 @@ def _manifest(data: object) -> Manifest | None:
 
 
 def _documents(request: Request, manifest: Manifest | None, split: str) -> tuple[Iterator[list[str]], str]:
-    """Return an iterator over the documents of a split, and the documents' location for messages. Each element is a
-    list of whole documents. Raises EvaluationError for a missing split, and for a folder without text files.
+    """Return an iterator over lists that together contain all documents of a split, and the documents' location for
+    messages. Raises EvaluationError for a missing split, and for a folder without text files.
     """
     if manifest is not None:
         if split not in (shards := shards_by_split(manifest)):

@@ -37,8 +37,8 @@ class ReadingTableSettings(Settings):
     word: NotEmpty = "word"
     """Column of the words. White space around a word is removed."""
     participant: NotEmpty | None = "participant"
-    """Column of the readers. `null`: the table has one row per word, such as means over readers; `random_effects` must
-    then be `none`.
+    """Column of the participants. `null`: the table has one row per word, such as means over participants;
+    `random_effects` must then be `none`.
     """
     sentence: NotEmpty | None = None
     """Column that identifies the sentence of a word, for `drop_sentence_ends`. Those words of a text that have an empty

@@ -69,8 +69,8 @@ def task_inputs(of: "Outputs", task: str) -> dict[str, Any]:
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """Return those files of a source that are read for a task or for a transfer task, on which the fine-tuned model is
-    scored without training.
+    """Return those files of a source that the task or its transfer tasks read. Transfer tasks are tasks on which the
+    fine-tuned model is scored without training.
     """
     from hatchery.evaluation.tasks.formats import task_files
 

@@ -47,8 +47,8 @@ def several_tasks_inputs(of: "Outputs", jobs: "Jobs", experiment: str, batch: st
 
 
 def files_of_tasks(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """Return those files of a source that are read for the tasks, or for transfer tasks, on which the fine-tuned models
-    are scored without training.
+    """Return those files of a source that the tasks or their transfer tasks read. Transfer tasks are tasks on which the
+    fine-tuned models are scored without training.
     """
     return {file for task in settings["tasks"].values() for file in files_read(task, name, source)}
 

@@ -65,8 +65,8 @@ def measure_texts(settings: NamedTexts, runtime: EvaluationRuntime, model: Path,
 class ScoredTexts:
     """Surprisals of the words of texts under one model, as a sequence of tables. Only one table is in memory at a time.
 
-    `survey` contains two numbers, counted before scoring: the number of texts, and the number of missing cells in the
-    table column that contains the texts. `facts` are complete only after the last table was yielded.
+    `survey`, made before scoring, contains the number of texts, and the number of missing cells in the table column
+    that contains the texts. `facts` are complete only after the last table was yielded.
     """
 
     def __init__(

@@ -299,9 +299,9 @@ class ProtocolSettings(Settings):
     @property
     def has_template(self) -> bool:
         """True for BabyLM's editions since 2025. In these editions, the special tokens that an external model reads
-        with a text are exactly those of the template in its tokenizer's file. If this property is true, the task has
-        classes or choices and `track` is not set, the stage `finetune` also writes predictions.json for the
-        leaderboard.
+        with a text are exactly those of the template in its tokenizer's file. The stage `finetune` also writes
+        predictions.json for the leaderboard under three conditions: this property is true, the task has classes or
+        choices, and `track` is not set.
         """
         return self.edition != 2023
 
