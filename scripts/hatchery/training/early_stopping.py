@@ -96,7 +96,7 @@ class EarlyStopping(Watcher):
         return {f"{BEST}{name}": tensor for name, tensor in self._weights.items()}
 
     def load(self, tensors: Mapping[str, Tensor], rows: Sequence[Mapping[str, float]]) -> None:
-        """Restore the state of an interrupted run: the scores from `rows`, the metrics of earlier steps, and the best
+        """Restore the state of an interrupted run: the scores from `rows` (the metrics of earlier steps), and the best
         weights from the checkpoint's `tensors`.
         """
         for row in rows:

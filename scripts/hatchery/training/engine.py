@@ -1,10 +1,10 @@
 """The model inside DeepSpeed: Hatchery's own optimisers, fp32 parameters, half precision by autocast.
 
 ZeRO stages 1 to 3 and DeepSpeed's bf16 optimiser join parameters in flat buffers, in which LAMB's norm per tensor
-cannot be computed. Therefore LAMB runs only at stage 0. AdamW updates each element of a parameter independently, so it
-supports all stages (`hatchery.training.zero`). Gradients are summed over micro-batches and processes, not averaged,
-because the training loop has already divided the loss. The engine waits for a GPU only in fp16, because the loss scale
-depends on the gradients.
+cannot be computed. Therefore LAMB runs only at ZeRO stage 0. AdamW updates each element of a parameter independently,
+so it supports all stages (`hatchery.training.zero`). Gradients are summed over micro-batches and processes, not
+averaged, because the training loop has already divided the loss. The engine waits for a GPU only in fp16, because the
+loss scale depends on the gradients.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,8 +34,8 @@ from hatchery.training.zero import Shards, zero_configuration
 def deepspeed_configuration(zero_stage: int = 0, max_gradient_norm: float | None = None) -> dict[str, object]:
     """Return DeepSpeed's configuration of a run.
 
-    Hatchery, not DeepSpeed, controls gradient accumulation, precision and learning rate. At stage 0, `Engine` clips
-    gradients, because DeepSpeed does not return the norm of the gradients.
+    Hatchery, not DeepSpeed, controls gradient accumulation, precision and learning rate. At ZeRO stage 0, `Engine`
+    clips gradients, because DeepSpeed does not return the norm of the gradients.
     """
     return {
         # DeepSpeed requires a batch size, but uses it only for its speed report, which is off.
@@ -133,7 +133,7 @@ class Engine:
         self._engine.train()
 
     def begin_step(self, seed: int, step: int, learning_rate: float, first_sequence: int = 0) -> None:
-        """Set the learning rate for step number `step`, and derive the seed of dropout from `seed` and `step`.
+        """Set the learning rate for step number `step`. `seed` and `step` determine the random numbers of dropout.
 
         `first_sequence` is the index, from 0, of this process's first sequence in the global batch.
         """
@@ -147,8 +147,9 @@ class Engine:
     def forward(self, batch: dict[str, Tensor]) -> Any:
         """Return the model's output for the next micro-batch of the step, on the device and in the run's precision.
 
-        Dropout is drawn from seed, step and index of the micro-batch's first sequence in the global batch. So a resumed
-        run needs no stored generator state, and dropout does not depend on the process that reads the micro-batch.
+        The random numbers of dropout depend on the run's seed, on the step, and on the index of the micro-batch's first
+        sequence in the global batch. So a resumed run needs no stored generator state, and dropout does not depend on
+        the process that reads the micro-batch.
         """
         state = np.random.SeedSequence([*self._step_key, self._next_sequence]).generate_state(1, np.uint64)
         torch.manual_seed(int(state[0]))

@@ -104,8 +104,9 @@ def train(
 
 
 def _scores(watchers: Sequence[Watcher], step: int, engine: Engine, checkpoints: RunCheckpoints) -> dict[str, float]:
-    """Return the metrics that the watchers measure after `step` steps, by column. Raises TrainingError for a value that
-    is not finite."""
+    """Return the metrics that the watchers measure after `step` steps, by column name. Raises TrainingError for a value
+    that is not finite.
+    """
     due = [watcher for watcher in watchers if watcher.due(step)]
     scores: dict[str, float] = {}
     with evaluated_weights(watchers if due else (), engine.model):

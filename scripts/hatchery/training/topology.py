@@ -142,7 +142,7 @@ def sum_over_processes(values: list[float], device: torch.device) -> list[float]
 
 
 def gathered(value: list[str]) -> list[list[str]]:
-    """Return the lists of all processes in rank order, in every process."""
+    """Return, in every process, the lists of all processes in rank order."""
     if torch.distributed.get_world_size() == 1:
         return [value]
     values: list[list[str]] = [[]] * torch.distributed.get_world_size()
@@ -151,7 +151,7 @@ def gathered(value: list[str]) -> list[list[str]]:
 
 
 def from_first_process(value: int) -> int:
-    """Return process 0's integer, in every process."""
+    """Return, in every process, the integer of process 0."""
     if torch.distributed.get_world_size() == 1:
         return value
     holder = [value]

@@ -50,12 +50,12 @@ class Watcher:
         return False
 
     def scores(self, step: int, engine: "Engine") -> dict[str, float]:
-        """Return the metrics of the current model by column; called in every process if `due` returned True."""
+        """Return the metrics of the current model by column name; called in every process if `due` returned True."""
         return {}
 
     @property
     def reason_to_stop(self) -> str | None:
-        """Return the reason why training ends after the last measurement, or None while training continues. All
+        """Return the reason why training ends after the most recent measurement, or None while training continues. All
         processes return the same value.
         """
         return None
@@ -74,7 +74,7 @@ class Probe(Watcher):
     """A watcher made of two functions: one measures the model, and one selects the steps."""
 
     def __init__(self, score: "Callable[[Engine], dict[str, float]]", due: Callable[[int], bool]) -> None:
-        """`score` returns metrics by column; `due` returns whether to measure after a number of steps."""
+        """`score` returns metrics by column name; `due` returns whether to measure after a number of steps."""
         self._score, self._due = score, due
 
     def due(self, step: int) -> bool:
@@ -82,7 +82,7 @@ class Probe(Watcher):
         return self._due(step)
 
     def scores(self, step: int, engine: "Engine") -> dict[str, float]:
-        """Return the metrics of the current model by column."""
+        """Return the metrics of the current model by column name."""
         return self._score(engine)
 
 

@@ -60,8 +60,7 @@ class WeightAverage(Watcher):
     def after_step(self, step: int, model: nn.Module) -> None:
         """If this step is averaged, set the average to kept * average + (1 - kept) * weights.
 
-        kept is `decay` for an exponential average. For a mean with equal weights, kept is (n - 1) / n at the n-th
-        update.
+        kept is `decay` for an exponential average. For the unweighted mean, kept is (n - 1) / n at the n-th update.
         """
         kept = self.settings.decay
         if not self.settings.averages_every_step:

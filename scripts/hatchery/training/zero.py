@@ -21,7 +21,8 @@ COUNT, MOMENTS = "step", ("exp_avg", "exp_avg_sq")
 def zero_configuration(stage: int, max_gradient_norm: float | None) -> dict[str, object]:
     """Return DeepSpeed's configuration of sharding.
 
-    Above stage 0, DeepSpeed clips gradients, because only DeepSpeed knows the global norm of the sharded gradients.
+    Above ZeRO stage 0, DeepSpeed clips gradients, because only DeepSpeed knows the global norm of the sharded
+    gradients.
     """
     if stage == 0:
         return {"zero_optimization": {"stage": 0}, "gradient_clipping": 0.0}
@@ -115,7 +116,7 @@ class Shards:
 
     @contextmanager
     def whole_parameters(self) -> Iterator[None]:
-        """Gather the complete parameters in every process during the `with` block. Outside the block, a process at
+        """Gather the complete parameters in every process during the `with` block. Outside the block, a process at ZeRO
         stage 3 has only its shard of the parameters.
         """
         if self.stage < 3:

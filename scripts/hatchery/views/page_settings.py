@@ -21,8 +21,8 @@ class Part(Settings):
 class PageSettings(Settings):
     """Settings of a page: its description, and the order and colours of its models.
 
-    `runs` lists the runs model by model. `parts` maps the names of a study's experiments to their descriptions. `style`
-    is the style of the figures; the page shows each model in the colour that it has in the figures.
+    `runs` lists the runs model by model. `parts` maps the names of a study's experiments to descriptions and corpora.
+    `style` is the style of the figures; the page shows each model in the colour that it has in the figures.
     """
 
     experiment: str

@@ -150,7 +150,7 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
 
     @property
     def model_values(self) -> dict[str, object]:
-        """Return the model configuration's values that the objective determines, by key."""
+        """Return the keys that the objective determines in the model configuration, with their values."""
         return {"sentence_pair_head": self.sentence_pairs != "none"}
 
 

@@ -73,7 +73,7 @@ def facts_of_lengths(lengths: Counter[int]) -> LengthFacts | None:
 
 @dataclass(frozen=True, order=True)
 class Sample:
-    """A sample text; `key` is the hash of the document's name, and the samples with the smallest keys are shown."""
+    """A sample text. `key` is a hash of `doc_id`; the samples whose keys are smallest are shown."""
 
     key: str
     doc_id: str
@@ -83,8 +83,8 @@ class Sample:
 
 @dataclass
 class SampleChoice:
-    """Selects `number` documents of one source as samples: the documents whose keys (SHA-256 of `doc_id`) are smallest.
-    Only excerpts of about `characters` characters are in memory.
+    """Selects `number` documents of one source as samples: the documents whose keys (a hash of the document's ID) are
+    smallest. Only excerpts of about `characters` characters are in memory.
     """
 
     number: int
@@ -92,8 +92,8 @@ class SampleChoice:
     _heap: list[tuple[int, str, Sample]] = field(default_factory=list)
 
     def offer(self, doc_id: str, split: str, text: str) -> None:
-        """Keep an excerpt of a document if the document's key (SHA-256 of `doc_id`) is one of the `number` smallest
-        keys so far; ignore documents that are only white space.
+        """Keep an excerpt of a document if the document's key (a hash of `doc_id`) is one of the `number` smallest keys
+        so far; ignore documents that are only white space.
         """
         if not self.number:
             return
@@ -108,7 +108,7 @@ class SampleChoice:
         (heapq.heappush if len(self._heap) < self.number else heapq.heapreplace)(self._heap, item)
 
     def chosen(self) -> list[Sample]:
-        """Return the kept samples, sorted by key (SHA-256 of `doc_id`)."""
+        """Return the kept samples, sorted by key (a hash of the document's ID)."""
         return sorted(sample for _, _, sample in self._heap)
 
 

@@ -150,7 +150,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def violins(settings: FigureSettings, runs: BiasRuns, published: PublishedMarks) -> dict[str, list[Violin]]:
-    """Return the rows of the figure by suite; the models of a suite are in the order of the configuration."""
+    """Return the figure's rows (one per model) by suite; the models are in the order of the configuration."""
     panels: dict[str, list[Violin]] = {}
     for suite in suites_of(runs):
         tasks = {task.task: models for task, models in runs.items() if task.suite == suite}

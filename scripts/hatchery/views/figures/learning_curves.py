@@ -76,7 +76,7 @@ UNIGRAM: Keywords = {"color": MUTED, "linestyle": (0, (4, 2)), "linewidth": 1.0,
 @dataclass(frozen=True)
 class Curve:
     """Training and development curve of one model. The points of each curve are (tokens, mean loss in nats per
-    predicted token, spread over seeds), in the order of the steps.
+    predicted token, standard deviation of the loss over seeds), in the order of the steps.
     """
 
     model: str

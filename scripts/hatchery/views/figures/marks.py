@@ -1,8 +1,8 @@
 """Plot markers of runs, of the means of models and of published values, and lines through means with their bands.
 
 A run is a dot: filled if it succeeded, hollow if it failed. Published values that are comparable with ours are open
-diamonds. Published values that are not comparable appear only in the summary, with the reason. The band of a line is
-the spread over seeds.
+diamonds. Published values that are not comparable appear only in the summary, with the reason. The band of a line
+extends from the mean by the spread, for example the standard deviation over seeds.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -92,8 +92,8 @@ PublishedMarks = Mapping[Key, PublishedValue]
 
 
 def comparable_values(settings: FigureSettings, tables: Tables) -> dict[Key, PublishedValue]:
-    """Return the published values that are comparable with our scores, by their keys. The mapping is empty if
-    `settings.published` names no paper.
+    """Return the published values that are comparable with our scores, by (our model, suite, task, metric). The mapping
+    is empty if `settings.published` names no paper.
 
     Raises ConfigError if `tables` lacks the published values of this paper, and EvaluationError for an invalid table.
     """
@@ -156,7 +156,9 @@ def draw_means(axes: Axes, title: str, rows: Sequence[MeanRow], size: float, lea
 
 
 Point = tuple[float, float, float]
-"""(x, mean over seeds, spread over seeds); the spread is 0 if there is one seed."""
+"""(x, mean over seeds, spread). The spread is half the height of the band at x, for example the standard deviation over
+seeds; 0 means no band.
+"""
 
 
 def point_of(
@@ -175,7 +177,7 @@ def point_of(
 
 
 def draw_band(axes: Axes, points: Sequence[Point], look: ModelStyle, highest: float | None = None, **line: Any) -> None:
-    """Draw a line through points in the given order, with a band if any point has a spread.
+    """Draw a line through points in the given order, with a band if the spread of any point is not 0.
 
     The upper edge of the band is at most `highest`, the maximum possible value.
     """

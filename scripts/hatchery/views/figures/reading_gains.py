@@ -118,8 +118,8 @@ def draw(settings: MilestonesFigure, tables: Tables) -> Figure:
 
 
 def rows_of(runs: Iterable[SeededRun], words: Mapping[str, int | None], measured: pl.DataFrame) -> dict[str, Gains]:
-    """Return the data of each row of panels; the keys are the titles of these rows. The order is that of `measured`.
-    `words` is the number of words that each run has seen.
+    """Return the data of each row of panels; the keys are the titles of these rows. The order is that of the rows of
+    `measured`. `words` is the number of words that each run has seen.
     """
     named = {run.name: run for run in runs}
     trainings = {run.name: run.model for run in named.values() if not run.milestone_of}

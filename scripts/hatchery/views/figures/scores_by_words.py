@@ -107,8 +107,8 @@ def draw(settings: MilestonesFigure, tables: Tables) -> Figure:
 
 
 def panels_of(runs: Iterable[SeededRun], words: Mapping[str, int | None], measured: pl.DataFrame) -> dict[str, Lines]:
-    """Return the panels by title, in the order of the rows of `measured`. Panels show the suites, splits and tasks in
-    which milestones have scores.
+    """Return the panels; the keys are their titles, and the order is that of the rows of `measured`. Panels show the
+    suites, splits and tasks in which milestones have scores.
 
     `words` is the number of words that each run has seen; a run has no point if this number is unknown (None).
     """

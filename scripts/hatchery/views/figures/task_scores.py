@@ -145,7 +145,9 @@ def readable_part(panels: dict[str, list[TaskScores]]) -> dict[str, list[TaskSco
 def suite_scores(
     settings: FigureSettings, measured: pl.DataFrame, published: PublishedMarks
 ) -> dict[str, list[TaskScores]]:
-    """Return for each suite the scores of its tasks (first metric, sorted by task), then the averages over tasks."""
+    """Return for each suite the scores of its tasks (main metric of each task, sorted by task), then the averages over
+    tasks.
+    """
     models = models_in_order(settings.runs)
     panels: dict[str, list[TaskScores]] = {}
     for (suite,), mine in sorted(measured.partition_by("suite", as_dict=True).items()):

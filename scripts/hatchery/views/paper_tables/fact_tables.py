@@ -172,7 +172,8 @@ def tasks_table(
     printed: PrintedTable,
     ours: Mapping[str, TaskSize],
 ) -> PaperTable:
-    """Return the table of the sizes of tasks: below the line with a task's printed sizes is a line with our sizes.
+    """Return the table of the sizes of tasks. For each task, a line with the printed sizes precedes a line with our
+    sizes.
 
     Raises ConfigError if `layout` and the printed table have different rows.
     """
