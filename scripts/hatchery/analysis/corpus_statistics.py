@@ -86,8 +86,8 @@ class Licensed(Record):
 
 @dataclass(frozen=True)
 class Repeated(Record):
-    """Numbers of all documents, of repeated documents, of all long lines, and of repeated long lines in a source and
-    split. A repeated document or line has a text that occurs earlier in the corpus.
+    """Numbers of all documents, of repeated documents, of all long lines (at least 100 characters), and of repeated
+    long lines in a source and split. A repeated document or line has a text that occurs earlier in the corpus.
 
     Rows of held-out splits also contain the numbers of documents and long lines whose text occurs in the training
     split.

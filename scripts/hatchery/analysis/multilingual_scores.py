@@ -5,8 +5,8 @@ language's score. Each language has a fixed number of parts, and a missing part 
 have 6, 7 and 6 zero-shot parts, and 8, 8 and 9 fine-tuning parts. These numbers follow from the printed means of the
 organisers' baselines. The two tasks of GlobalPIQA count as one part.
 
-Inferred from the same means: a language's score is the mean over all of its parts, without the Hanzi tasks and MECO,
-which only BabyLM's server scores. The overall score is the mean of the three languages' scores.
+We inferred that a language's score is the mean over all of its parts, without the Hanzi tasks and MECO, which only
+BabyLM's server scores. The overall score is the mean of the three languages' scores.
 """
 
 import math

@@ -4,8 +4,8 @@ The file `config/published/curves/<paper>.csv` contains the losses, and the file
 the sizes of the models. Numbers of parameters and FLOPs are computed; tests compare them with numbers that the authors
 logged.
 
-So far there are 42 runs of January 2023, from the history of the reduced-vocabulary study's repository. Their losses
-include padding (docs/papers/reduced-vocabulary.md, "Logged runs" and "Padding").
+So far there are 42 runs of January 2023, from the history of the repository of "Honey, I Shrunk the Language". Their
+losses include padding (docs/papers/reduced-vocabulary.md, "Logged runs" and "Padding").
 """
 
 import re
@@ -55,7 +55,7 @@ def shape_row(shape: Sequence[int]) -> str:
 
 
 def shape_text(shape: Sequence[int]) -> str:
-    """Return the sizes of a model in the notation of the reduced-vocabulary study, such as `(256, 64, 1024, 8, 8)`."""
+    """Return the sizes of a model in the notation of "Honey, I Shrunk the Language": `(256, 64, 1024, 8, 8)`."""
     return f"({', '.join(map(str, shape))})"
 
 
@@ -113,15 +113,15 @@ class PublishedRun:
         return roberta_parameters(config)
 
     def flops_per_sequence(self, formula: StudyFormula = "code") -> float:
-        """Return the FLOPs of the forward and backward passes of one training sequence, by a formula of the
-        reduced-vocabulary study.
+        """Return the FLOPs of the forward and backward passes of one training sequence, by a formula of the study
+        "Honey, I Shrunk the Language".
         """
         return reduced_vocabulary_flops(*self.sizes, formula=formula)
 
     @staticmethod
     def tokens(updates: int) -> int:
-        """Return the number of tokens after `updates` updates. As in the reduced-vocabulary study, this number includes
-        padding.
+        """Return the number of tokens after `updates` updates. As in the study "Honey, I Shrunk the Language", this
+        number includes padding.
         """
         return updates * STUDY_BATCH_SIZE * STUDY_SEQUENCE_LENGTH
 

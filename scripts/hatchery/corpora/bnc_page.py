@@ -123,7 +123,9 @@ def is_heading(block: str) -> bool:
 
 
 class Page:
-    """Collects the text blocks of one BNC text, converted as in the published code or with our corrections."""
+    """Collects the text blocks of one BNC text, converted as in LTG-BERT's published code or with Hatchery's
+    corrections.
+    """
 
     def __init__(self, reading: ReadingName, rejections: Rejections) -> None:
         self.corrected = reading == "corrected"
@@ -132,7 +134,9 @@ class Page:
         self.blocks: list[str] = []
 
     def clean(self, text: str) -> str:
-        """Return the text, cleaned as in the published code or, with `reading: corrected`, with our corrections."""
+        """Return the text, cleaned as in LTG-BERT's published code or, with `reading: corrected`, with Hatchery's
+        corrections.
+        """
         return clean(text, self._rules)
 
     def sentence(self, element: etree._Element) -> str:
@@ -242,9 +246,9 @@ def title_of(header: etree._Element, page: Page, text_id: str = "") -> str:
     """Return the title of a text: the title of its source or, if the header lacks this title, the title in `titleStmt`.
     The BNC adds the statement "Sample containing about ..." to the title in `titleStmt`; this statement is removed.
 
-    With `reading: corrected`, this statement is found by its words. The published rule instead removes the last full
-    stop and the text after it. So a title in `titleStmt` becomes empty if it has no full stop, and is truncated if it
-    has a full stop. If no title contains a word, the result is `text_id` with `reading: corrected`, because later
+    With `reading: corrected`, this statement is found by its words. LTG-BERT's published code instead removes the last
+    full stop and the text after it. So a title in `titleStmt` becomes empty if it has no full stop, and is truncated if
+    it has a full stop. If no title contains a word, the result is `text_id` with `reading: corrected`, because later
     stages recognise only texts with a title as articles. Raises SourceError if the header has no title.
     """
     source = header.find("fileDesc/sourceDesc")

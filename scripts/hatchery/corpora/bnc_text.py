@@ -1,9 +1,9 @@
 """The BNC XML Edition: one document per text, as Markdown with a title, headings and named speakers.
 
-Source: LTG-BERT, Section 3.1, and its converter (docs/papers/ltg-bert.md, "Conversion of the BNC"). The option
-`reading` has two values. `as_published` reproduces the converter's output byte by byte. The evidence of this output is
-this page and the tests' golden texts; behaviour that we only concluded from the converter's rules is called "inferred".
-`corrected` fixes these errors of the converter:
+Source: LTG-BERT, Section 3.1, and its converter (docs/papers/ltg-bert.md, "Conversion of the BNC" and "Elements of the
+BNC"). The option `reading` has two values. `as_published` reproduces the converter's output byte by byte. This output
+is known from these sections of the page and from the texts in `tests/golden`; behaviour that we concluded only from
+the converter's rules is called "inferred". `corrected` fixes these errors of the converter:
 
 - a title without a full stop is emptied, and a title with a full stop is truncated; an empty title is written as `#`,
   which no later stage recognises as an article
@@ -67,8 +67,8 @@ def convert_text(
     reading: ReadingName = "corrected",
     identifier: str = "",
 ) -> str:
-    """Return a BNC text as Markdown. As in the published converter's output, a blank line follows every block,
-    including the last block.
+    """Return a BNC text as Markdown. As in the output of LTG-BERT's published converter, a blank line follows every
+    block, including the last block.
 
     `draw_name` returns a name for an unnamed speaker; with `reading: corrected`, `identifier` replaces a title without
     words. Raises SourceError, which begins with the line number, if the header or the body is missing, or if an element
@@ -90,8 +90,8 @@ def convert_text(
 
 
 def read_text(source: RawSource, file: str, context: ReaderContext) -> RawDocument:
-    """Return the document of one file without blank lines at its end. Raises SourceError, naming file and line, for a
-    text that cannot be converted.
+    """Return the document of one file; blank lines at the end of the document are removed. Raises SourceError, naming
+    file and line, for a text that cannot be converted.
     """
     where = where_in(source, file)
     root = parse(source.read_bytes(file), where)
@@ -217,7 +217,9 @@ class WrittenBody:
         self._count_unused(label, len(self._page.blocks))
 
     def _count_unused(self, name: etree._Element | None, start: int) -> None:
-        """Count a label or speaker as left out if no text block from index `start` on contains its name."""
+        """Count a label or speaker as left out if its name occurs in no text block with the index `start` or a higher
+        index.
+        """
         if name is not None and not any(self._page.name(name) in block for block in self._page.blocks[start:]):
             self._page.leave_out(name, f"<{name.tag}> without text behind it left out")
 

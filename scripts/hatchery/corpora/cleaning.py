@@ -1,8 +1,8 @@
 """Repair of whitespace, contractions and quotes in text whose tokens are separated by spaces, as in many corpora.
 
-Source: docs/papers/ltg-bert.md, "Cleaning of text" (the BNC converter), and docs/papers/elc-bert.md, "Cleaning of text"
-(the BabyLM revision). The two cleaners differ only in the fields of `CleaningRules`. Each function works on one line or
-on several lines.
+Source: docs/papers/ltg-bert.md, "Cleaning of text" (LTG-BERT's BNC converter), and docs/papers/elc-bert.md, "Cleaning
+of text" (ELC-BERT's scripts for the BabyLM corpora). These two versions of the cleaning differ only in the fields of
+`CleaningRules`. Each function works on one line or on several lines.
 """
 
 import re
@@ -48,7 +48,9 @@ _CLOSING = frozenset(".;:?!…,’)]}")
 
 @dataclass(frozen=True)
 class CleaningRules:
-    """Options for the differences between the two published cleaners, and for our corrections."""
+    """Options for the differences between the cleaning in LTG-BERT's BNC converter and in ELC-BERT's scripts for the
+    BabyLM corpora, and for Hatchery's corrections of both.
+    """
 
     contraction_ends: str = " "
     """Characters after a contraction. The contraction is joined to the previous word only if one of these characters
@@ -91,9 +93,10 @@ def repair_spaces(text: str, rules: CleaningRules = BNC_PUBLISHED_RULES) -> str:
     """Return the text after rules 1-10 of the whitespace repair (docs/papers/ltg-bert.md, "Cleaning of text").
 
     The published procedure scans from right to left and edits in place. Its decisions depend only on the original text,
-    with one exception: one rule deletes a space after full stops, and another rule inserts this space. So making first
-    all insertions, and then all deletions, gives an identical result. Until the end, a tab represents an inserted
-    space; the text contains no other tabs, because white space was collapsed before.
+    with one exception: rule 8 deletes a space after three full stops, and rule 3 then inserts the space again. Here,
+    all insertions are made first, and all deletions afterwards, except deletions of spaces that rule 3 would insert
+    again. The result is identical. Until the end, a tab represents an inserted space; the text contains no other tabs,
+    because white space was collapsed before.
     """
     # Remove line breaks at the ends of the text only after the rules. The rules treat a contraction, or three full
     # stops, at the end of the text differently than before a line break.

@@ -5,9 +5,9 @@ A task reads a group of files (`file_groups.py`). With several processes, a larg
 its reader supports this. Each task writes its documents to one temporary file. Shards contain the documents in the
 order of the configured sources and of each reader's files, so equal sources produce equal bytes for any number of
 processes. A reading process holds one row group of documents in memory. The merging process also holds keys of all
-documents and of all long lines (`duplicates`). If near duplicates are removed, the merging process also holds the
-signatures of all documents (`near_duplicates`). A killed conversion continues with the missing tasks; a damaged source
-leaves no shard and no table.
+documents and of all lines of at least LONG_LINE characters (`duplicates`). If near duplicates are removed, the merging
+process also holds the signatures of all documents (`near_duplicates`). A killed conversion continues with the missing
+tasks; a damaged source leaves no shard and no table.
 """
 
 import shutil
@@ -247,7 +247,7 @@ def _kept_rows(
 ) -> pa.Table:
     """Return the rows of the kept documents, with their kept text; count removed documents and lines as rejections.
 
-    `near` is the result of `near_duplicates`. `first` is the index in the corpus of the table's first document.
+    `near` is the result of `near_duplicates`. `first` is the index of the table's first document in the corpus.
     """
     has_repeated = settings.duplicates != "keep" and duplicates.any_of(first, first + table.num_rows)
     has_near = bool((near[first : first + table.num_rows] != NOT_NEAR).any())

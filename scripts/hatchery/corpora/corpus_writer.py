@@ -8,10 +8,10 @@ The split of a document depends on its random number, which is computed from the
 documents with the same text are in the same split, and the order of documents has no effect. If the splits are given as
 fractions, adding, removing or moving a document does not change the split of any other document. There is one
 exception: if `development_fraction` is above zero, but no random number is below this fraction, the document with the
-smallest random number becomes the development document. Otherwise the empty development split would be noticed only
-after the pretraining. The exception does not apply if a source gives the split of a document. If the number of
-development documents is given (the 35 texts of LTG-BERT), the documents with the smallest random numbers are the
-development documents.
+smallest random number becomes the development document. Without this exception, an empty development split would be
+noticed only after the pretraining. The exception does not apply if a source gives the split of a document. If the
+number of development documents is given (the 35 texts of LTG-BERT), the documents with the smallest random numbers are
+the development documents.
 """
 
 import hashlib
@@ -61,13 +61,13 @@ class OneDocumentError(CorpusError):
 
 
 class Splitter:
-    """Assigns a split to each document by its random number, which is the `point` of seed and text.
+    """Assigns a split to each document by its random number, which is computed from the seed and the text (`point`).
 
-    `points` are the random numbers of all documents that are divided. If `points` are given and `development_fraction`
-    is above 0, there is at least one development document. Without `points`, there may be no development document.
-    Raises CorpusError if `development_documents` leaves no document for training. Raises OneDocumentError if a
-    `development_fraction` above 0 applies and all documents have the same text; its message contains the advice
-    `remedy`.
+    `points` are the random numbers of all documents to which this object assigns splits. If `points` are given and
+    `development_fraction` is above 0, there is at least one development document. Without `points`, there may be no
+    development document. Raises CorpusError if `development_documents` leaves no document for training. Raises
+    OneDocumentError if a `development_fraction` above 0 applies and all documents have the same text; its message
+    contains the advice `remedy`.
     """
 
     def __init__(self, settings: SplitSettings, points: npt.NDArray[np.uint64] = _NO_POINTS, remedy: str = "") -> None:
@@ -169,8 +169,8 @@ def document_row(
 class CorpusWriter:
     """Writes the documents of a corpus in their order; after an exception, no shard and no table is left.
 
-    `sources` are the names of the documents' sources, in the order of the rows of the tables. On success, the outputs
-    and the counts of each split are recorded in `run`.
+    `sources` are the names of the documents' sources, in the order of the rows of `statistics.csv`. On success, the
+    outputs and the counts of each split are recorded in `run`.
     """
 
     def __init__(

@@ -150,8 +150,8 @@ def _records(lines: Lines, delimiter: str, width: int) -> Iterator[list[str]]:
 
 def _tab_cells(line: str, width: int | None = None) -> list[str]:
     """Return the cells of a line between tabs, without the quotes that enclose cells. All quotes stay in the cells in
-    two cases. In the first case, quotes that enclose cells would make the line malformed. In the second case, the
-    number of cells is `width` only if quotes are ordinary characters.
+    two cases: if the line is malformed when quotes enclose cells, and if the line has `width` cells only when quotes
+    are ordinary characters.
     """
     plain = line.split("\t")
     if '"' not in line:

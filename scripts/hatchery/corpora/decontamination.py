@@ -1,9 +1,9 @@
-"""Search for lines of training text that share a run of words with evaluation data, so that a corpus can leave these
-lines out.
+"""Search for lines of training text that share n consecutive words with evaluation data, so that a corpus can leave
+these lines out.
 
-Two texts share a run of n words if n consecutive words are equal. Case and punctuation are ignored. The method is that
-of Brown et al. 2020, "Language Models are Few-Shot Learners", Appendix C, with n = 13. Runs are compared by keys of 64
-bits, as in `duplicates`. Evaluation texts with fewer than n words have no run, so they have no effect.
+Case and punctuation are ignored. The method is that of Brown et al. 2020, "Language Models are Few-Shot Learners",
+Appendix C, with n = 13. Sequences of n words are compared by hashes of 64 bits (keys), as in `duplicates`. Evaluation
+texts with fewer than n words have no effect.
 """
 
 import json
@@ -24,7 +24,9 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def runs(text: str, words: int) -> Iterator[int]:
-    """Yield the key of each run of `words` consecutive words of a text."""
+    """Yield a hash of 64 bits (key) for each sequence of `words` consecutive words of a text. Case and punctuation are
+    ignored.
+    """
     found = _WORD.findall(text.casefold())
     for start in range(len(found) - words + 1):
         run = " ".join(found[start : start + words])
@@ -32,7 +34,7 @@ def runs(text: str, words: int) -> Iterator[int]:
 
 
 class Contamination:
-    """The keys of all runs of `words` consecutive words in evaluation data."""
+    """The keys (hashes) of all sequences of `words` consecutive words in evaluation data."""
 
     def __init__(self, texts: Iterable[str], words: int) -> None:
         self.words = words
@@ -40,18 +42,19 @@ class Contamination:
 
     @classmethod
     def read(cls, manifests: Mapping[str, Path], words: int) -> "Contamination":
-        """Return the keys of all runs of `words` consecutive words in the texts of the evaluation data, whose manifests
-        are given by name. Raises SourceError for a file that is not UTF-8, and for JSON that cannot be read.
+        """Read evaluation data, and return the keys (hashes) of all sequences of `words` consecutive words in their
+        texts. `manifests` are the manifests of these data by name. Raises SourceError for a file that is not UTF-8, and
+        for JSON that cannot be read.
         """
         return cls((text for path in manifests.values() for text in texts_of(open_source(path))), words)
 
     def shares(self, line: str) -> bool:
-        """Return True if a line shares a run of words with the evaluation data."""
+        """Return True if a line shares at least `words` consecutive words with the evaluation data."""
         return any(key in self.keys for key in runs(line, self.words))
 
     def cleaned(self, text: str) -> tuple[str, int]:
-        """Return a document without the lines that share a run of words with the evaluation data, and the number of
-        removed lines. If no line is removed, the document is returned unchanged.
+        """Return a document without the lines that share at least `words` consecutive words with the evaluation data,
+        and the number of removed lines. If no line is removed, the document is returned unchanged.
         """
         paragraphs = [paragraph.split("\n") for paragraph in text.split("\n\n")]
         kept = [[line for line in lines if not self.shares(line)] for lines in paragraphs]

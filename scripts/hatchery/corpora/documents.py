@@ -80,7 +80,8 @@ def chosen_samples(texts: Iterable[str]) -> list[str]:
 @dataclass(frozen=True)
 class ReaderContext:
     """Inputs of a reader's function `read`, in addition to the source and the file: name and options of the source, the
-    sentence splitter, the piece of the file, and counters of rejected texts and of assumptions.
+    sentence splitter, the part of the file to read, and counters of rejected texts and of assumptions that the reader
+    makes if an option is not set.
     """
 
     name: str
@@ -102,8 +103,8 @@ class ReaderContext:
 
     @property
     def before(self) -> int:
-        """Number of kept records (documents, rows or texts) that precede the `piece` in its file; 0 if the complete
-        file is read.
+        """Number of records (documents, rows or texts; counted as in `Piece.first`) in the file before the part
+        `piece`; 0 if the complete file is read.
         """
         return 0 if self.piece is None else self.piece.first
 

@@ -1,8 +1,9 @@
-"""Texts that occur in a corpus more than once: whole documents, and long lines in any document.
+"""Texts that occur in a corpus more than once: whole documents, and long lines (at least LONG_LINE characters) in any
+document.
 
-Equal texts are recognised by keys of 64 bits, one for each document and one for each long line, which are kept in
-memory. In a corpus of a billion lines, the size of the largest corpora, two or more different lines have the same key
-with a probability of 3 %.
+Equal texts are recognised by keys of 64 bits, which are kept in memory: one key per document and one key per long line.
+In a corpus of a billion lines, the size of the largest corpora, two or more different lines have the same key with a
+probability of 3 %.
 """
 
 import hashlib
@@ -26,7 +27,7 @@ HEADER = (
     *("long_lines", "repeated_long_lines", "long_lines_in_training"),
 )
 NOTED_SHARE = 0.01
-"""Share of repeated documents or long lines above which the job reports their number."""
+"""Share of repeated documents, or of repeated long lines, above which the job reports the number of repeated texts."""
 KEYS = [pa.field("point", pa.uint64()), pa.field("long_lines", pa.list_(pa.field("item", pa.uint64())))]
 """The columns with the keys of documents and long lines. The key of a document is the pseudo-random number that
 determines its split (`corpus_writer.point`).
@@ -46,8 +47,8 @@ def line_keys(text: str) -> list[int]:
 
 
 def without_lines(text: str, dropped: Iterable[bool]) -> str:
-    """Return the text without the long lines whose value in `dropped` is true; `dropped` has one value per
-    long line.
+    """Return the text without some of its long lines (at least LONG_LINE characters). `dropped` has one value per long
+    line, which is true if the line is removed.
     """
     drops = iter(dropped)
     return document_text(
@@ -65,7 +66,8 @@ def repeated(keys: Uints) -> Bools:
 
 @dataclass(frozen=True)
 class TextKeys:
-    """Keys of 64 bits that identify the texts of all documents and of all long lines of a corpus, in corpus order.
+    """Keys of 64 bits that recognise equal texts: one key per document and one key per long line (at least LONG_LINE
+    characters), in corpus order.
 
     The long lines of document `d` have the indices `starts[d]` to `starts[d + 1] - 1`.
     """
@@ -100,7 +102,7 @@ class TextKeys:
 
 class Duplicates:
     """Flags in corpus order, which are True for texts that occur earlier in the corpus. `documents` contains one flag
-    per document, and `lines` contains one flag per long line.
+    per document, and `lines` contains one flag per long line (at least LONG_LINE characters).
     """
 
     def __init__(self, keys: TextKeys, splits: list[str]) -> None:
@@ -110,12 +112,14 @@ class Duplicates:
         self.lines = repeated(keys.lines)
 
     def lines_of(self, document: int) -> Iterator[bool]:
-        """Yield for each long line of a document whether the line occurs earlier in the corpus."""
+        """Yield for each long line (at least LONG_LINE characters) of a document whether the line occurs earlier in the
+        corpus.
+        """
         yield from self.lines[self.keys.starts[document] : self.keys.starts[document + 1]].tolist()
 
     def any_of(self, start: int, end: int) -> bool:
-        """Return whether any of the documents `start` to `end - 1`, or a long line of these documents, occurs earlier
-        in the corpus.
+        """Return whether any of the documents `start` to `end - 1`, or a line of at least LONG_LINE characters in these
+        documents, occurs earlier in the corpus.
         """
         lines = self.lines[self.keys.starts[start] : self.keys.starts[end]]
         return bool(self.documents[start:end].any() or lines.any())
@@ -123,8 +127,8 @@ class Duplicates:
     def rows(self) -> list[tuple[Any, ...]]:
         """Return the rows of `duplicates.csv` (columns HEADER): counts by source and split, in corpus order.
 
-        The rows of held-out splits also contain the numbers of documents and long lines that occur anywhere in the
-        training split.
+        The rows of held-out splits also contain the numbers of documents and long lines (at least LONG_LINE characters)
+        that occur anywhere in the training split.
         """
         lengths = np.diff(self.keys.starts)
         trained = np.array([split == "train" for split in self.splits], dtype=np.bool_)
@@ -147,7 +151,9 @@ class Duplicates:
         return [(*group, *counted[:, indices].sum(axis=1).tolist()) for group, indices in groups.items()]
 
     def _sums(self, flags: Bools) -> npt.NDArray[np.int64]:
-        """Return for each document the number of its long lines whose flag is True."""
+        """Return for each document the number of its long lines (at least LONG_LINE characters) with the flag True.
+        `flags` contains one flag per long line of the corpus.
+        """
         return np.diff(np.concatenate([[0], np.cumsum(flags)])[self.keys.starts])
 
 

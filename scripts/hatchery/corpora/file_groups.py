@@ -1,7 +1,7 @@
 """Tasks of a conversion: a task reads a group of a source's files, of about GROUP_BYTES, or a piece of a large file.
 
-The key of a task contains the settings and the content of the files, which determine the task's documents. So a
-conversion that was killed recognises finished tasks when it continues.
+The key of a task contains the values that determine the task's documents: the settings, and the content of the files.
+So a conversion that was killed recognises finished tasks when it continues.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,7 +31,7 @@ def opened(manifest: Path) -> RawSource:
 
 @dataclass(frozen=True)
 class FileGroup:
-    """A task for one process: files of one source, and the options of their reader."""
+    """Files of one source that one process reads as a unit of work (task), and the options of their reader."""
 
     source: SourceSettings
     settings: ConvertSettings
@@ -48,7 +48,7 @@ class FileGroup:
 
     @property
     def bytes(self) -> int:
-        """Return the number of bytes that this task reads."""
+        """Return the number of bytes to read in this group."""
         if self.piece is not None:
             return self.piece.end - self.piece.start
         return sum(size for _, size, _ in self._content())
@@ -59,7 +59,9 @@ class FileGroup:
         return [(file, *raw.files[file]) for file in _with_others(self.source, raw, self.files)]
 
     def key(self) -> list[Any]:
-        """Return the values that determine the task's result: the reader's settings, and the content of the files."""
+        """Return the values that determine the documents read from this group: the settings of the reader and of the
+        conversion, and the content of the files.
+        """
         return [
             asdict(self.source),
             self._content(),
@@ -107,7 +109,8 @@ def file_groups(
     sentence_model: Path | None = None,
     may_divide: bool = True,
 ) -> Iterator[FileGroup]:
-    """Yield the tasks of one source, in reading order. Raises SourceError if the reader finds no file in the source.
+    """Yield the file groups of one source, in reading order; one process reads a group. Raises SourceError if the
+    reader finds no file in the source.
 
     If `may_divide` is False, no file is divided. Dividing a file needs a further pass over the file, to count the
     documents.

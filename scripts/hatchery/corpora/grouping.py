@@ -1,22 +1,22 @@
 """Grouping of sentences and spans into sequences that fill a model's input: ordering, and greedy grouping by number of
 words.
 
-Source: the reduced-vocabulary paper (docs/papers/reduced-vocabulary.md, "Grouping"). Items (sentences or spans) are
-concatenated in order. A sequence is full if a further item would raise its number of words, times 1.2 tokens per word,
-to the input length of 128 tokens or more.
+Source: "Honey, I Shrunk the Language" (docs/papers/reduced-vocabulary.md, "Grouping"). Items (sentences or spans) are
+concatenated in order. An item is added to a sequence only if the estimated number of tokens (1.2 times the number of
+words) stays below the input length of 128 tokens.
 
-The option `reading` has two values. `as_published` reproduces the authors' code. The code adds a space after each item
-and counts the pieces between spaces as words. The last space adds one empty piece, so a sequence has at most 105 words.
-If the first item does not fit, an empty sequence is written before it. The last sequence is lost if it is not full. A
-sequence that is not full at the end of a corpus continues with the next corpus (inferred). `corrected` counts words,
-writes no empty sequence and loses no sequence. With `corrected`, a sequence contains items of only one selection (text
-selected from one corpus), and newlines separate its items, so that sentence boundaries are kept. With both values, an
-item longer than a sequence (a span of 110 words) is a separate sequence.
+The option `reading` has two values. `as_published` reproduces the paper's published code. This code adds a space after
+each item and counts the pieces between spaces as words. The last space adds one empty piece, so a sequence has at most
+105 words. If the first item does not fit, an empty sequence is written before it. The last sequence is lost if it is
+not full. A sequence that is not full at the end of a corpus continues with the next corpus (inferred). `corrected`
+counts words, writes no empty sequence and loses no sequence. With `corrected`, a sequence contains items of only one
+selection (text selected from one corpus), and newlines separate its items, so that sentence boundaries are kept. With
+both values, an item longer than a sequence (a span of 110 words) is a separate sequence.
 
-The authors' code puts the texts of each save unit (the texts that it writes together; see "Selection of text") into a
-Python set, whose order no seed determines. Here `as_published` orders these texts by a seeded permutation, and
-`corrected` keeps their order. The permutation stores sorted parts on disk and merges them, so memory does not grow with
-the size of a save unit.
+The paper's code puts the texts of each save unit (the texts that the code writes together; see "Selection of text" on
+the same page) into a Python set, whose order no seed determines. Here `as_published` orders these texts by a seeded
+permutation, and `corrected` keeps their order. The permutation stores sorted parts on disk and merges them, so memory
+does not grow with the size of a save unit.
 """
 
 import heapq
@@ -44,8 +44,8 @@ class Item(NamedTuple):
 
 
 class Sequence(NamedTuple):
-    """A sequence of grouped items. `selection` is the selection of the first item; if the sequence is empty, it is the
-    selection of the following item. `items` is the number of items.
+    """A sequence of grouped items. `selection` is the name of the selection (text selected from one corpus) from which
+    the first item comes; if the sequence is empty, from which the following item comes. `items` is the number of items.
     """
 
     selection: str
@@ -146,8 +146,9 @@ def point_of_the_last(points: Iterable[int], number: int) -> int:
 
 
 def shuffled_units(texts: Iterable[tuple[int, str]], seed: int, name: str, folder: Path) -> Iterator[str]:
-    """Yield the texts of each save unit (the texts that the authors' code writes together) in random order. `texts` are
-    pairs of unit and text, ordered by unit; the order of the units is kept.
+    """Yield the texts of each save unit in random order. A save unit consists of the texts that the code of the study
+    "Honey, I Shrunk the Language" writes together. `texts` are pairs of unit and text, ordered by unit; the order of
+    the units is kept.
 
     The order depends on `seed`, `name`, unit and position within the unit. Large units are sorted with temporary files
     in `folder`.

@@ -1,11 +1,11 @@
 """The ten corpora of BabyLM 2023: a normaliser for each corpus, and the steps that several normalisers share.
 
 Source: docs/papers/elc-bert.md, "Cleaning of text" and "Treatment of the corpora". A normaliser has two versions
-(option `reading`). `as_published` reproduces the output of the published scripts byte by byte, including their errors.
-This output is documented by this page and by the tests' golden files. Where a docstring says "inferred", we concluded
-the scripts' behaviour only from the order of their steps. `corrected` fixes the errors. Both versions count the lines
-that they leave out, with one exception: `as_published` does not count lines of the English Wikipedia that are empty
-after cleaning.
+(option `reading`). `as_published` reproduces the output of ELC-BERT's published scripts byte by byte, including their
+errors. This output is known from these two sections and from the files in `tests/golden`; behaviour that we concluded
+only from the order of the scripts' steps is called "inferred". `corrected` fixes the errors. Both versions count the
+lines that they leave out, with one exception: `as_published` does not count lines of the English Wikipedia that are
+empty after cleaning.
 
 A normaliser is a function from the raw lines of a file to output lines, in which an empty line ends a document.
 """
@@ -38,8 +38,8 @@ def quoted_speech(line: str) -> str:
     """Return the line in double quotes. The line is unchanged if it ends with a colon (which introduces speech), has a
     quote at one end, or describes a noise in brackets.
 
-    As in the published script, only the first and the last character are tested for brackets, so `(a) and (b)` counts
-    as a noise.
+    As in ELC-BERT's published script, only the first and the last character are tested for brackets, so `(a) and (b)`
+    counts as a noise.
     """
     if line.endswith(":") or line.startswith('"') or line.endswith('"') or _PAIRS.get(line[:1]) == line[-1:]:
         return line
@@ -64,8 +64,8 @@ def single_boundaries(lines: Iterable[str]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Treatment:
-    """The cleaning functions of one version (the published code or our corrections), and counts of the lines that a
-    normaliser leaves out.
+    """The cleaning functions of one version (ELC-BERT's published scripts or Hatchery's corrections), and counts of the
+    lines that a normaliser leaves out.
     """
 
     corrected: bool
@@ -99,9 +99,9 @@ class Treatment:
     def keeps(self, text: str, line: str) -> bool:
         """Return True if a raw line stays in the output. `text` is the line after cleaning.
 
-        If `text` is empty, the line is dropped and counted with `reading: corrected`. With `reading: as_published`, the
-        line stays, because the published scripts write a document boundary or a pair of quotes for this line
-        (inferred).
+        With `reading: corrected`, a line with an empty `text` is dropped and counted. With `reading: as_published`,
+        this line stays, because ELC-BERT's published scripts write a document boundary or a pair of quotes for this
+        line (inferred from the order of their steps).
         """
         if text or not self.corrected:
             return True

@@ -19,12 +19,11 @@ def open_subtitles(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     marks around speech.
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash is removed after the cleaning (in QED, before
-    the cleaning). The page's rule "unless the previous output was already blank" is read as follows: a line that equals
-    the last line before a document boundary is not removed as a repeated line.
+    the cleaning). A line that equals the last line before a document boundary is not removed as a repeated line.
 
     Corrected:
     - a subtitle that is only a dash, or is empty after cleaning, is dropped; in the published script, this subtitle
-      ends the film;
+      becomes a document boundary;
     - tags such as <i> are removed, and then the entities of the line are decoded (`<i>Tea &amp; cake</i>`); the
       cleaning decodes no entities in a line with a `<`.
     """
@@ -46,8 +45,8 @@ def qed(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash is removed before the cleaning (in
     OpenSubtitles, after the cleaning). The published script has a test that drops lines with escaped markup, but most
-    markup is already decoded before this test. The page's rule "unless the previous was blank" is read as follows: a
-    line that equals the last line before a document boundary is not removed as a repeated line.
+    markup is already decoded before this test. A line that equals the last line before a document boundary is not
+    removed as a repeated line.
 
     Corrected:
     - a subtitle that is only a dash, or is empty after cleaning, is dropped; in the published script, this subtitle
@@ -104,7 +103,8 @@ def aochildes(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     Corrected:
     - ’ inside or before a word is an apostrophe, not a closing quote (`cat's`, not `cat' s`);
     - `U.S.A.`, `....` and entities stay whole (not `U. S. A.`, `... .`, `&eacute; s`);
-    - an utterance that is empty after cleaning is dropped; the published script writes a pair of quotes (inferred).
+    - an utterance that is empty after cleaning is dropped; the published script writes a pair of quotes (inferred from
+      the order of its steps).
     """
 
     def utterances() -> Iterator[str]:
@@ -129,7 +129,8 @@ def bnc_spoken(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     Corrected:
     - ’ inside or before a word is an apostrophe, not a closing quote (`It's`, not `It' s`);
     - `U.S.A.`, `....` and entities stay whole (not `U. S. A.`, `... .`, `&eacute; s`);
-    - a line that is empty after cleaning is dropped; the published script writes a pair of quotes (inferred).
+    - a line that is empty after cleaning is dropped; the published script writes a pair of quotes (inferred from the
+      order of its steps).
     """
 
     def turns() -> Iterator[str]:
@@ -152,7 +153,7 @@ def switchboard(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     Removes leading dashes and repeated lines, and adds quotation marks.
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash is removed before the cleaning. Several
-    boundaries in a row are not reduced to one boundary.
+    document boundaries (blank lines) in a row stay in the output.
 
     Corrected:
     - a line counts as repeated only within its conversation; the published script loses the first line of a

@@ -20,7 +20,8 @@ def gutenberg(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     Corrected:
     - the last paragraph of a file is kept even without a blank line at its end; the published script loses this
       paragraph;
-    - a line that is empty after cleaning is dropped; in the published script, it counts as a blank line (inferred).
+    - a line that is empty after cleaning is dropped; in the published script, it counts as a blank line (inferred from
+      the order of its steps).
     """
     paragraph: list[str] = []
     lines_of_last = 0
@@ -52,14 +53,15 @@ def children_stories(lines: Iterable[str], treatment: Treatment) -> Iterator[str
     """Yield the normalised lines of the Children's Stories Text Corpus: stories with title lines, and with some
     indented lines.
 
-    Marks indented lines with [TAB] and removes the blank line after a single line (a title).
+    Marks indented lines with [TAB], and keeps a blank line only after at least two successive lines of text. The blank
+    line after a title of one line is thus removed.
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora". The marker `[TAB] ` is a special token of the
     tokenizers.
 
     Corrected:
     - a line that is empty after cleaning is dropped; in the published script, this line becomes a document boundary, or
-      a marker without text (inferred).
+      a marker without text (inferred from the order of its steps).
     """
     block = 0
     for raw in lines:
@@ -95,7 +97,8 @@ def cbt(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
       middle of a document;
     - ’ inside or before a word is an apostrophe, not a closing quote;
     - `U.S.A.`, `....` and entities stay whole (not `U. S. A.`, `... .`, `&eacute; s`);
-    - a line that is empty after cleaning is dropped; in the published script, it is a document boundary (inferred).
+    - a line that is empty after cleaning is dropped; in the published script, it is a document boundary (inferred from
+      the order of its steps).
     """
     for line in map(str.strip, lines):
         if treatment.corrected and line.startswith("_BOOK_TITLE_"):
@@ -208,7 +211,8 @@ def simple_wikipedia(lines: Iterable[str], treatment: Treatment) -> Iterator[str
       the line above the sentence, even if that line belongs to a longer article;
     - an article of several lines whose last line resembles a stub's sentence still ends at this line; the published
       script appends the next article to it;
-    - a line that is empty after cleaning is dropped; in the published script, it is a document boundary (inferred);
+    - a line that is empty after cleaning is dropped; in the published script, it is a document boundary (inferred from
+      the order of its steps);
     - all levels of entities are decoded; the published script decodes two levels.
     """
     held: str | None = None
