@@ -63,7 +63,7 @@ _CONTEXT_CHARACTERS = 60
 
 
 class UntimedLanguage(PunktLanguageVars):
-    """NLTK's patterns without their time limit."""
+    """NLTK's language variables, but their regular expressions have no time limit."""
 
     __slots__ = ()
 
@@ -97,7 +97,7 @@ class OrthographicContexts(dict[str, int]):
 
 
 def untimed_tokenizer(parameters: PunktParameters) -> PunktSentenceTokenizer:
-    """Return NLTK's tokenizer with `parameters`, without its time limits."""
+    """Return NLTK's tokenizer with `parameters`, but without the time limits of its regular expressions."""
     tokenizer = PunktSentenceTokenizer(lang_vars=UntimedLanguage(), token_cls=UntimedToken)
     tokenizer._params.abbrev_types = parameters.abbrev_types
     tokenizer._params.collocations = parameters.collocations

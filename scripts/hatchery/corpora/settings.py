@@ -223,7 +223,7 @@ class SequenceGroup(Settings):
     level: Literal["sentence", "span"]
     """Kind of the selected texts: sentences or spans."""
     selections: Annotated[tuple[str, ...], MinLen(1), Unique()]
-    """Names of the selections, in the order in which they are grouped."""
+    """Names of the text selections, in the order in which their texts are grouped into sequences."""
     quotas: dict[str, Count] = dataclasses.field(default_factory=dict)
     """Number of texts drawn from each selection before grouping; selections without a quota contribute all texts."""
     maximum_sequences: Count | None = None
@@ -249,8 +249,8 @@ class SequenceKeys(Settings):
     """Grouping of selected texts into sequences of a model's input length."""
 
     reading: ReadingName = "corrected"
-    """Version of the grouping. `as_published` reproduces the authors' grouping with its errors; `corrected` fixes these
-    errors.
+    """Version of the grouping. `as_published` reproduces the grouping of the reduced-vocabulary paper's code with its
+    errors; `corrected` fixes these errors.
     """
     seed: Natural = 0
     """Random seed for drawing the texts of `quotas` and the held-out sequences. With the reading `as_published`, the
@@ -259,7 +259,7 @@ class SequenceKeys(Settings):
     length: SequenceLength = dataclasses.field(default_factory=SequenceLength)
     """Maximum length of a sequence."""
     groups: Annotated[tuple[SequenceGroup, ...], MinLen(1)]
-    """Groups of selections, in the order of the sequences."""
+    """Groups of text selections. The corpus contains the sequences of the groups in this order."""
 
     def __post_init__(self) -> None:
         for what, names in (("selection", self.selections), ("level", [group.level for group in self.groups])):

@@ -149,9 +149,9 @@ def _beginning(source: RawSource, file: str, options: PlainTextOptions) -> Itera
 
 
 def divide(source: RawSource, file: str, options: PlainTextOptions, count: int) -> Iterator[Piece]:
-    """Yield the pieces of a file, which is one of `count` files of its source. Yield no piece if the file cannot be
-    divided. Such a file is one document, one JSON list, or a Parquet file in which a document has several rows. To find
-    the pieces, a file is read completely, unless it is a Parquet file.
+    """Yield the pieces into which a file, one of `count` files of its source, is divided. Yield no piece if the file
+    cannot be divided. A file cannot be divided if it is one document, one JSON list, or a Parquet file in which a
+    document has several rows. To find the pieces, a file is read completely, unless it is a Parquet file.
 
     Raises SourceError if the file cannot be read.
     """

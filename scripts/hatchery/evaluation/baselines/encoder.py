@@ -109,8 +109,8 @@ class BaselineEncoder(Encoder):
         return states
 
     def hidden_at(self, input_ids: Tensor, attention_mask: Tensor | None, rows: Tensor, *, few: bool = False) -> Tensor:
-        """Return the last layer's states [M, D] at the positions `rows`, int64 [M]; a position is the flat index b * T
-        + t. `few` has no effect here.
+        """Return the last layer's states [M, D] at M positions. `rows` int64 [M] are the positions as flat indices:
+        token t of text b in `input_ids` [B, T] has the position b * T + t. `few` has no effect here.
         """
         last = self._read(input_ids, attention_mask, all_states=False).last_hidden_state
         if self.decoder is not None:
@@ -118,8 +118,8 @@ class BaselineEncoder(Encoder):
         return last.flatten(0, 1).index_select(0, rows)
 
     def set_dropout(self, probability: float) -> None:
-        """Set the probability of every dropout, even if `transformers` stores it as a number instead of a dropout
-        module. Raises ModelError for a probability outside [0, 1).
+        """Set the probability of every dropout, including probabilities that `transformers` stores as numbers. Raises
+        ModelError for a probability outside [0, 1).
         """
         set_dropout_(self, probability)
 
@@ -273,7 +273,9 @@ class BaselineModel:
         return encoded
 
     def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
-        """Return logits [M, V] at the flat positions `rows` int64 [M] of unpadded `input_ids` int64 [B, T]."""
+        """Return logits [M, V] at M positions in the texts `input_ids` int64 [B, T], which have no padding. `rows`
+        int64 [M] are the positions as flat indices: token t of text b has the position b * T + t.
+        """
         return self._logits_at(input_ids, torch.ones_like(input_ids), rows - self.predicted_before)
 
     @cached_property
@@ -293,8 +295,8 @@ class BaselineModel:
         return bool(layers) and all(type(layer) is transformers.cache_utils.DynamicLayer for layer in layers)
 
     def logits_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
-        """Return logits [M, V] at the flat positions `rows`. Positions are counted over the tokens of all `prefixes`
-        first, then over the tokens of `rest`. Text i of `rest` follows prefix `of[i]`.
+        """Return logits [M, V] at the M positions `rows` in the prefixes and in the texts `rest`. Text s follows prefix
+        `of[s]`. The positions are counted over the tokens of all `prefixes` first, and then over the tokens of `rest`.
         """
         n_before = prefixes.numel()
         first = rows[rows < n_before]
@@ -324,8 +326,8 @@ class BaselineModel:
         return self._selected(input_ids, attention_mask, rows)[1]
 
     def _selected(self, input_ids: Tensor, attention_mask: Tensor, rows: Tensor, **more: Any) -> tuple[Any, Tensor]:
-        """Return the network's output for the inputs, and its logits [M, V] at the flat positions `rows`, int64 [M].
-        Raises ModelError for a network that returns no logits for each token.
+        """Return the network's output for the inputs, and its logits [M, V] at M positions, the flat indices `rows`
+        int64 [M]. Raises ModelError for a network that returns no logits for each token.
         """
         selected = False
 

@@ -70,7 +70,7 @@ class EncodedData(Protocol):
         """
 
     def subset(self, items: Sequence[int]) -> "EncodedData":
-        """Return the items at the positions `items`, in this order, as a new data set."""
+        """Return the items with the indices `items`, in this order, as a new data set."""
 
 
 # Items are sorted by length within pools of several batches. Larger pools need less padding. But in a single pool, the
@@ -137,8 +137,9 @@ class NotFiniteError(ArithmeticError):
 
 
 class Predicted(NamedTuple):
-    """Predictions for n units, and up to K scores of each unit, float32 [n, K]. Predictions are int64 [n] (classes or
-    choices), float64 [n] (regression) or bool [n, K] (K independent yes-or-no labels).
+    """Predictions for n units (examples, or targets in sentences), and up to K scores of each unit: float32 [n, K].
+    Predictions are int64 [n] (classes or choices), float64 [n] (regression) or bool [n, K] (K independent yes-or-no
+    labels).
 
     If units have fewer choices than K, the score of a missing choice is IMPOSSIBLE_SCORE.
     """

@@ -243,7 +243,7 @@ def train_run(
 
 
 def split(settings: FinetuneSettings, task: EncodedTask, seed: int) -> tuple[list[int], ScoredSet | None]:
-    """Return the positions of the training items, and the development data on which the best step is selected.
+    """Return the indices of the training items, and the development data on which the best step is selected.
 
     The protocol's setting `selection` determines the development data. If it is "held_out", they are training items
     that are held out, drawn with `seed`. If it is "scored", they are all rows of the task's first scored set, including

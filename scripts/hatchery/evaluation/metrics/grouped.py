@@ -100,7 +100,7 @@ def _record(scored: Scored, similarity: Callable[[str, str], float], name: str) 
 
 
 def _groups(scored: Scored, name: str) -> Iterator[np.ndarray]:
-    """Yield the positions of each group's rows, ascending. Raises EvaluationError if a row belongs to no group."""
+    """Yield the indices of each group's rows, ascending. Raises EvaluationError if a row belongs to no group."""
     if len(scored.groups) != len(scored.labels) or not all(scored.groups):
         raise EvaluationError(f"metric {name}: a row belongs to no group; set `group_fields` in the task")
     _, members = np.unique(np.asarray(scored.groups, dtype=object), return_inverse=True)

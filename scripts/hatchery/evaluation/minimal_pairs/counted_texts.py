@@ -1,8 +1,8 @@
 """Count correct decisions as BabyLM's organisers do: compare the preferred text of each row with the correct text. The
 errors of the organisers' code are reproduced.
 
-Source: docs/papers/babylm-2026.md, "Prediction files" and "Leaderboard". Two of the organisers' scores differ from the
-fraction of correct decisions: EWoK at checkpoints, and entity tracking in a submission.
+Source: docs/papers/babylm-2026.md, "Prediction files" and "Leaderboard". Two scores of the organisers differ from the
+fraction of correct decisions: the score of EWoK at checkpoints, and the score of entity tracking in a submission.
 """
 
 import dataclasses
