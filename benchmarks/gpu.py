@@ -156,7 +156,9 @@ AUTHORS = {
     ("ltg_long", "as shipped"): 436.9,
     ("gpt_short", "as shipped"): 264.0,
 }
-"""Milliseconds of the authors' code as they run it, 32,768 tokens in bf16, measured on an H100 on 28 November 2026."""
+"""Milliseconds of the code of LTG-BERT's and GPT-BERT's authors, as they run it, 32,768 tokens in bf16, measured on an
+H100 on 28 November 2026.
+"""
 
 
 def table_of(rows: list[Row], title: str, peak: float | None = None) -> str:

@@ -1,6 +1,6 @@
 """The parts of benchmarks/gpu.py. Each part yields rows; if a row cannot be measured, it contains the reason.
 
-The parts call the other benchmarks on a GPU, with the sizes of the base model, or with tiny sizes in a test on a CPU.
+The parts call the other benchmarks on a GPU, with the sizes of LTG-BERT base, or with tiny sizes in a test on a CPU.
 """
 
 import argparse

@@ -41,7 +41,7 @@ class Row:
     tokens_per_second: float | None = None
     milliseconds: float | None = None
     flops_per_second: float | None = None
-    """Operations of the model per second, from which the share of the large product's speed is computed."""
+    """Operations of the model per second, for comparison with the speed of a large matrix product."""
     peak_gib: float | None = None
     pairs: int | None = None
     """Number of scored minimal pairs."""
@@ -58,7 +58,7 @@ class Sizes:
     step_tokens: int
     repetitions: int
     product: int
-    """Number of rows of the square matrices of the large product."""
+    """Number of rows of the square matrices whose product the benchmark measures."""
     compiler: str
     """Backend of torch.compile."""
     loop_steps: int

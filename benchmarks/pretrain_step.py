@@ -3,7 +3,7 @@
 The baseline runs forward and backward passes, clipping and the same optimiser in plain torch, in one process, with the
 same model and batches. The two loops alternate, so that other jobs slow both loops equally. The ratio is the engine's
 median time divided by the baseline's median time. The default model is the demo's model. The program prints the ratio
-and its limit, and fails if the ratio exceeds the limit.
+and its maximum, and fails if the ratio exceeds this maximum.
 """
 
 import argparse

@@ -40,14 +40,14 @@ from hatchery.modeling.ltg.config import LtgBertConfig
 from hatchery.training.speed import keep_freed_memory, mfu, peak_flops_of
 
 LIMITS = {128: 1.5, 512: 12.0}
-"""Minimum speed-up over the plain definition, by sequence length."""
+"""Minimum of the speed-up of `ours` over `plain`, by sequence length."""
 TABLE = ((192, 12, 16), (192, 12, 64), (384, 12, 16), (384, 12, 32), (768, 4, 16))
-"""Width, layers and sequences of 128 tokens for every row of the table."""
+"""Hidden size, number of layers and number of sequences (of 128 tokens) for every row of the table of `--table`."""
 
 
 @dataclass(frozen=True)
 class Width:
-    """The sizes that all layers of a model share; by default, the sizes of the base model."""
+    """The sizes that all layers of a model share; by default, the sizes of LTG-BERT base."""
 
     vocabulary: int = 16384
     hidden: int = 768

@@ -50,7 +50,7 @@ class _Writer:
                 element.text = word + space
 
     def sentence(self, parent: etree._Element, words: Sequence[str], interruption: str = "") -> None:
-        """Append an element `s`, which contains a sentence.
+        """Append an element `s` that contains a sentence.
 
         If `interruption` is set and the sentence has at least five words, an empty element with this name replaces the
         third word.

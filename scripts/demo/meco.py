@@ -39,8 +39,8 @@ def meco_files(pairs: Mapping[str, Sequence[Pair]], seed: int) -> Iterator[tuple
 
 
 def _rows(every: Sequence[str], readers: str, language: str, drawn: random.Random) -> Iterator[tuple[object, ...]]:
-    """Yield table rows with the gaze durations of readers for texts in `language`, which are drawn from the sentences
-    `every`.
+    """Yield table rows with the gaze durations of readers for texts in `language`. The texts are drawn from the
+    sentences `every`.
 
     `readers` is the first language of the readers.
     """

@@ -2,7 +2,7 @@
 
 The cipher nl exchanges letters. The cipher zh replaces each word by two Chinese characters, and omits spaces. Therefore
 the languages have different tokens, but equal labels. The layouts and column names are those of the data sets on the
-hub (docs/papers/babylm-2026.md, "The multilingual track"); file names are inferred.
+Hugging Face hub (docs/papers/babylm-2026.md, "The multilingual track"); file names are inferred.
 """
 
 import csv

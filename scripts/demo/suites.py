@@ -1,8 +1,8 @@
 """Miniature data for every suite of the replicated papers, in the layouts of the published data.
 
 `filter_data` is the archive of BabyLM 2023 (docs/papers/babylm-evaluation.md, "Files"). `glue`, `superglue` and `hans`
-are JSON lines with the fields of the data sets on the hub. `edge_probing` contains JSON lines in jiant's format, and a
-CoNLL-U file. All data depend only on the seed and the sizes.
+are JSON lines with the fields of the data sets on the Hugging Face hub. `edge_probing` contains JSON lines in jiant's
+format, and a CoNLL-U file. All data depend only on the seed and the sizes.
 
 In edge probing (docs/papers/ltg-bert.md, "Records of edge probing"), pos, ner, srl and coref label spans of words. A
 row of srl is one predicate; a row of coref contains all pairs of mentions in a sentence. The CoNLL-U file has comments,

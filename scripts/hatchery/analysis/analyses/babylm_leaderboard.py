@@ -60,7 +60,7 @@ class LeaderboardSettings(AnalysisSettings):
 
 @dataclass(frozen=True)
 class PublishedScore(Record):
-    """A published score on a part of the benchmark, or the overall score, as printed in the source."""
+    """A published score on a part of BabyLM's overall score, or the overall score itself, as printed in `source`."""
 
     track: Track
     row: str

@@ -1,7 +1,7 @@
 """Sizes of the models' training text: selected texts by corpus and level (sentence or span), and sequences by split.
 
-Source: "Honey, I Shrunk the Language" (the reduced-vocabulary study), Section 3.2 and Table 1. If `published` is set,
-the sizes that the paper prints for a corpus are shown next to the sizes of our corpora.
+Source: "Honey, I Shrunk the Language" (the reduced-vocabulary study), Section 3.2 and Table 1. If `published` names the
+corpus of a paper, the sizes printed in this paper are shown next to the sizes of our corpora.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,9 +46,9 @@ class CorpusSizesSettings(AnalysisSettings):
 
 
 def analyse(settings: CorpusSizesSettings, study: Study) -> Findings:
-    """Return the sizes of the selected texts and of the sequences of every corpus. If `published` is set, the sizes
-    printed in the paper precede the sizes of our corpora. Raises ManifestError for an altered file, and EvaluationError
-    for an invalid file.
+    """Return the sizes of the selected texts and of the sequences of every corpus. If `published` names the corpus of a
+    paper, the sizes printed in this paper precede the sizes of our corpora. Raises ManifestError for an altered file,
+    and EvaluationError for an invalid file.
     """
     from hatchery.analysis.corpus_statistics import ALL, read_published_sizes
     from hatchery.corpora.documents import SPLITS
@@ -103,9 +103,9 @@ def _ours(settings: CorpusSizesSettings, study: Study) -> tuple[dict[str, "SizeT
 
 
 def _printed(rows: Sequence["PublishedSize"], selected: bool) -> "SizeTable":
-    """Return the sizes that the paper prints for selected texts, by source and level (sentence or span). If `selected`
-    is false, return the sizes that the paper prints for sequences, by split and summed over sources. Sources, levels
-    and measures are named as in Hatchery.
+    """Return those sizes in the rows `rows` of a paper's tables that belong to selected texts, by source and level
+    (sentence or span). If `selected` is false, return the sizes of sequences, by split and summed over sources.
+    Sources, levels and measures are named as in Hatchery.
     """
     from hatchery.analysis.corpus_statistics import ALL, place_of
     from hatchery.corpora.documents import SPLITS

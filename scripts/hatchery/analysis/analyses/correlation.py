@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 SMALL_P = 1e-3
 TABLE = "3"
-"""Number of the paper's table of fine-tuned models."""
+"""Number of the reduced-vocabulary paper's table of fine-tuned models."""
 OURS, TABULATED, PRINTED = "ours", "published Table 3", "printed"
 STATED_PAIRS = 32
 """Number of models in the printed correlation, as stated in the reduced-vocabulary study, Section 5.3."""
@@ -67,8 +67,8 @@ class CorrelationSettings(FrontierSettings):
     models: Names = ()
     """Names of the models to include; `*` matches any characters. An empty list means all models."""
     tabulated: bool = False
-    """Include only models that replicate a row of the paper's Table 3, and the models in `models`. The table then also
-    shows the p value that the printed rho would have for this number of models, next to our p value.
+    """Include only models that replicate a row of Table 3 of the paper `paper`, and the models in `models`. The table
+    then also shows the p value that the printed rho would have for this number of models, next to our p value.
     """
     paper: str = ""
     """Name of the paper whose published values (tables in config/published/) are shown next to our values. If empty, no

@@ -96,7 +96,9 @@ SIZE_COLUMNS = {
     "num_hidden_layers": "layers",
     "num_attention_heads": "attention_heads",
 }
-"""The sizes of a model in the order of the paper (E, H, I, L, A), and their columns in `runs.parquet`."""
+"""The sizes of a model in the order of the reduced-vocabulary paper (E, H, I, L, A), and their columns in
+`runs.parquet`.
+"""
 OURS, LOGGED, PRINTED = "ours", "published logs", "printed"
 
 Size = Literal["embedding_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"]

@@ -1,6 +1,6 @@
 """Paired bootstrap over test sentences: could the choice of sentences explain a difference between two initialisations?
 
-The analysis computes the test of Koehn (2004) with the algorithm of sacreBLEU. This choice is inferred, because "A
+The analysis computes the test of Koehn (2004) with the algorithm of sacreBLEU. This choice is Hatchery's, because "A
 Natural Bias for Language Generation Models" names no test. Runs with equal pretraining seeds are paired: they have
 equal initial output matrices and an equal order of the data. The test ignores the variation over seeds; the analysis
 `starts` shows standard errors over seeds.

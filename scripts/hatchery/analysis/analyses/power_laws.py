@@ -58,7 +58,7 @@ def analyse(settings: PowerLawsSettings, study: Study) -> Findings:
 
 
 def printed_laws(study: Study, paper: str) -> dict[tuple[str, str], float]:
-    """Return the printed parameters of the paper's fits, by (name of the fit, name of the parameter)."""
+    """Return the parameters that the paper `paper` prints for its fits, by (name of the fit, name of the parameter)."""
     from hatchery.analysis.published_values import read_numbers
 
     numbers = read_numbers(study.files[f"values/{paper}"])

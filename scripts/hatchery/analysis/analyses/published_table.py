@@ -80,8 +80,8 @@ class PublishedTableSettings(AnalysisSettings):
 
 
 def analyse(settings: PublishedTableSettings, study: Study) -> Findings:
-    """Return the rows of the paper's table, each followed by the rows of our models that replicate it. Raises
-    ManifestError for an altered file, and EvaluationError for an invalid file.
+    """Return the rows of the published table that `settings` names, each followed by the rows of our models that
+    replicate it. Raises ManifestError for an altered file, and EvaluationError for an invalid file.
     """
     from hatchery.analysis.published_values import read_numbers
 
@@ -148,7 +148,9 @@ def _row(of: str, name: str, column: ColumnSettings, value: float | None) -> Num
 
 
 def _printed_text(number: "PublishedNumber | None", signed: bool = False) -> str:
-    """Format a published number with the number of decimals that the paper printed, inferred from its rounding."""
+    """Format a published number with the number of decimals that its paper printed, inferred from the rounding of the
+    number.
+    """
     if number is None:
         return "-"
     decimals = max(0, round(-math.log10(2 * number.rounding)))
@@ -160,7 +162,8 @@ def _text(column: ColumnSettings, value: float | None, signed: bool = False) -> 
 
 
 def _printed_sizes(settings: PublishedTableSettings, study: Study, names: Sequence[str]) -> dict[str, str]:
-    """Return the numbers of parameters that the paper prints, in millions, by row.
+    """Return the numbers of parameters, in millions, that the paper `settings.paper` prints for the rows `names` of its
+    table.
 
     The paper's numbers are in the order of `names`. If there are more or fewer numbers than `names`, the result is
     empty.
