@@ -62,7 +62,7 @@ class Padding:
 
         - `input_ids`, `labels`: int64 [B, T].
         - `attention_mask`: bool [B, T], True at tokens and, if padding is attended to, at padding. If examples have
-          `piece_lengths`: bool [B, T, T], True for two tokens of the same piece.
+          `piece_lengths`: bool [B, T, T], True for two tokens of the same piece of a sequence.
         - `causal`: bool [B], True for rows whose tokens attend only to earlier tokens; only if the objective has causal
           sequences.
         - `pair_labels`: int64 [B]; only if examples have pair labels.

@@ -2,9 +2,9 @@
 corpus.
 
 Documents are read in batches; only one batch is in memory at a time. In a document, a newline separates sentences, and
-a blank line separates paragraphs. The encoder reads sentences, and the training of a tokenizer reads training lines. As
-in ELC-BERT's code (docs/papers/elc-bert.md, "Tokenizers"), empty training lines are skipped, and each `[TAB]` is
-removed with the space after it.
+a blank line separates paragraphs. The encoder reads sentences. A tokenizer is trained on training lines, which are
+sentences without special tokens. As in ELC-BERT's code (docs/papers/elc-bert.md, "Tokenizers"), empty training lines
+are skipped, and each `[TAB]` is removed with the space after it.
 """
 
 import re

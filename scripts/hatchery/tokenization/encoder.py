@@ -3,10 +3,9 @@
 
 Sentences are encoded one by one, without [CLS] and [SEP], as in the code of LTG-BERT and ELC-BERT
 (docs/papers/ltg-bert.md, "Split and shards"; docs/papers/elc-bert.md, "Segments"); [PAR] ends the last sentence of each
-paragraph if the tokenizer has this token.
-Alternatively, each document is encoded as one text (docs/papers/gpt-bert.md, "Packing"). Each document shard becomes
-one token shard, whose bytes do not depend on the number of threads or the batch size. Sentences, words and tokens are
-counted exactly, as in the papers' tables of corpus sizes (LTG-BERT, Table 1).
+paragraph if the tokenizer has this token. Alternatively, each document is encoded as one text (docs/papers/gpt-bert.md,
+"Packing"). Each document shard becomes one token shard, whose bytes do not depend on the number of threads or the batch
+size. Sentences, words and tokens are counted exactly, as in the tables of corpus sizes in papers (LTG-BERT, Table 1).
 """
 
 import time
@@ -46,7 +45,9 @@ UNKNOWN_TOLD = 0.001
 
 
 class DocumentEncoder:
-    """Encodes batches of documents to token tables, sentence by sentence or each document as one text."""
+    """Encodes batches of documents to token tables. Each document is encoded either sentence by sentence or as one
+    text.
+    """
 
     def __init__(
         self, tokenizer: Tokenizer, units: EncodedUnit = "sentences", counter: WordCounter | None = None
@@ -148,8 +149,8 @@ class DocumentEncoder:
         sentence_bounds: np.ndarray,
         sizes: np.ndarray,
     ) -> np.ndarray | None:
-        """Return the number of words that begin in each token of `texts`, documents that were encoded sentence by
-        sentence; None if the encoder has no counter.
+        """Return the number of words that begin in each token of `texts`; None if the encoder has no `counter`, because
+        words are then separated by white space. The documents `texts` were encoded sentence by sentence.
 
         `sentences` are the sentences of all documents, and `sizes` contains the number of tokens of each sentence.
         Document d has the sentences `sentence_bounds[d]` to `sentence_bounds[d + 1]` - 1.

@@ -2,15 +2,15 @@
 
 External models need their own tokenizer for further training or evaluation. A `tokenizer.json` is used unchanged.
 
-A SentencePiece model (`*.model`) becomes a tokenizer of the tokenizers library with the special tokens of RoBERTa. The
-file is a protocol buffer, from which this module reads pieces, scores and text normalisation;
+A SentencePiece model (`*.model`) becomes a tokenizer of the library `tokenizers` with the special tokens of RoBERTa.
+The file is a protocol buffer, from which this module reads pieces, scores and text normalisation;
 `sentencepiece_model.proto` defines the field numbers. Pieces and scores are unchanged, so a text is split as by
 SentencePiece. The ids change, because the special tokens come first. RoBERTa's set of special tokens is used, because
 the special tokens of a SentencePiece model include neither a padding token nor a mask token.
 
-The result can differ from SentencePiece only if the model has normalisation rules. Then the library may lose a
-combining mark after a character that a rule replaces (a macron below a superscript). And byte fallback, which writes
-unknown characters as bytes, writes combining marks in their canonical order.
+The result can differ from SentencePiece only if the model has normalisation rules. Then the library `tokenizers` may
+lose a combining mark after a character that a rule replaces (a macron below a superscript). And byte fallback, which
+writes unknown characters as bytes, writes combining marks in their canonical order.
 """
 
 import json
@@ -81,8 +81,8 @@ class Piece(NamedTuple):
 
 
 def sentencepiece_tokenizer(path: Path) -> Tokenizer:
-    """Return a SentencePiece model file as a tokenizer of the library. Raises TokenizationError for unreadable and
-    unsupported models.
+    """Return a SentencePiece model file as a tokenizer of the library `tokenizers`. Raises TokenizationError for
+    unreadable and unsupported models.
     """
     try:
         model = _message(path.read_bytes())

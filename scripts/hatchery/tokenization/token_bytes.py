@@ -2,8 +2,8 @@
 
 A token represents the text from the end of the previous token to its own end, so a word includes the space before it.
 If sentences are encoded one by one, the line end between two sentences belongs to no token. [PAR] represents the blank
-line between two paragraphs; at the end of a document, [PAR] represents no text. Bytes of special tokens are counted by
-name, because some objectives do not predict these tokens.
+line between two paragraphs; at the end of a document, [PAR] represents no text. The bytes of each special token are
+counted separately, because some objectives do not predict these tokens.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
 """Counts of documents, sentences, words, tokens, subwords and unknown tokens in encoded text, and the frequency that 95
 % of the vocabulary entries reach.
 
-The counts are exact, as in the papers' tables of corpus sizes (LTG-BERT, Table 1).
+The counts are exact, as in the tables of corpus sizes in papers (LTG-BERT, Table 1).
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ class Counts:
     """Counts for a group of documents. Subwords are all tokens except special tokens; unknown tokens count as subwords.
 
     `words` is the number of subwords at which `word_starts` is True. These subwords begin words between white space, or
-    pre-tokens if the tokenizer has a continuation prefix. `unknown` is the number of unknown tokens, including those
-    that the text spells out.
+    pre-tokens if the tokenizer has a continuation prefix. `unknown` is the number of unknown tokens. It includes each
+    "[UNK]" that the text itself contains.
     """
 
     documents: int = 0

@@ -27,8 +27,8 @@ MOST_TOKENS_PER_SHARD = 2**31 - 1
 
 @dataclass(frozen=True)
 class TokenTable:
-    """The concatenated rows of one shard; document `d` has the ids from `document_starts[d]` to `document_starts[d + 1]
-    - 1`.
+    """The documents of one shard, concatenated. Document `d` has the ids from `document_starts[d]` to
+    `document_starts[d + 1] - 1`.
 
     `ids` [tokens] has the dtype `id_dtype`; `word_starts` [tokens] is bool. `sentence_starts` [sentences] are token
     offsets within their document; document `d` has the sentences from `sentence_bounds[d]` to `sentence_bounds[d + 1] -

@@ -49,7 +49,7 @@ class AdjustedWords:
         self._bytes: dict[float, int] = {}
 
     def begin_split(self) -> None:
-        """Reset the sums of bytes, so that the next document begins with a word."""
+        """Reset the number of bytes of the earlier documents to 0, so that the next document begins with a word."""
         self._bytes.clear()
 
     def __call__(self, text: str, source: str, ends: np.ndarray) -> np.ndarray:
@@ -134,8 +134,8 @@ def counting_measures(counting: WordCounting) -> dict[str, object]:
 def sentence_token_ends(
     text: str, sentences: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]], sizes: Sequence[int]
 ) -> np.ndarray:
-    """Return the index of the first character after each token (`ends` of `WordCounter`), for a document that was
-    encoded sentence by sentence.
+    """Return the index of the first character after each token, for a document that was encoded sentence by sentence. A
+    `WordCounter` is called with these indices.
 
     `spans` are the character spans of each sentence's tokens, relative to the sentence. `sizes` are the numbers of
     tokens of each sentence, including [PAR].
@@ -148,11 +148,11 @@ def sentence_token_ends(
 
 
 def whole_token_ends(text: str, begins: np.ndarray, ends: Sequence[int]) -> np.ndarray:
-    """Return the index of the first character after each token (`ends` of `WordCounter`), for a document that was
-    encoded as one text (see `whole_text`).
+    """Return the index in `text` of the first character after each token, for a document that was encoded as one text
+    (see `whole_text`). A `WordCounter` is called with these indices.
 
-    `begins` and `ends` are character indices in the result of `whole_text`: the first characters of sentences, and the
-    ends of tokens.
+    The arguments `begins` and `ends` are character indices in the result of `whole_text`: `begins` are the first
+    characters of sentences, and `ends` are the ends of tokens.
     """
     inside = np.array(ends, dtype=np.int64)
     sentence = np.searchsorted(begins, inside, side="right") - 1

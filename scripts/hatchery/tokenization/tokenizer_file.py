@@ -126,12 +126,12 @@ def load_tokenizer(path: str | Path, recognise: Sequence[str] | None = None) -> 
     """Load the tokenizer file at `path`.
 
     `recognise` names the special tokens that are recognised if a text spells them out. By default, all special tokens
-    are recognised, as in the papers' code. Special tokens that `recognise` does not name are encoded as ordinary
-    letters. All special tokens keep their ids. Names in `recognise` that the tokenizer lacks are ignored.
+    are recognised. Special tokens that `recognise` does not name are encoded as ordinary letters. All special tokens
+    keep their ids. Names in `recognise` that the tokenizer lacks are ignored.
 
     Raises TokenizationError, naming the file, if the file is missing or damaged, or if the tokenizer cannot be used. A
     tokenizer needs a supported model, a known set of special tokens at their ids, ids without gaps, and a mark of word
-    starts. It must encode unknown text as the set's unknown token.
+    starts. It must encode unknown text as the unknown token of this set.
     """
     path = Path(path)
     definition = _read(path)
@@ -160,7 +160,8 @@ def load_tokenizer(path: str | Path, recognise: Sequence[str] | None = None) -> 
 
 
 def open_backend(definition: Definition, where: str) -> Backend:
-    """Return the library's tokenizer for the content of a `tokenizer.json`, without truncation and padding.
+    """Return the tokenizer of the library `tokenizers` for the content of a `tokenizer.json`, without truncation and
+    padding.
 
     Raises TokenizationError, naming `where`, if the library refuses the content.
     """
@@ -246,7 +247,7 @@ def _word_mark(path: Path, model: Definition, parts: list[Definition]) -> WordMa
 
 
 def _check_unknown(path: Path, model: Definition, special: SpecialTokens) -> None:
-    """Raise TokenizationError if the model encodes unknown text as another token than the set's unknown token."""
+    """Raise TokenizationError if the model encodes unknown text as another token than `special.unknown`."""
     expected: tuple[str, object] = ("unk_token", special.unknown)
     if model["type"] == "Unigram":
         expected = ("unk_id", special.ids[special.unknown])
@@ -288,7 +289,7 @@ def _decoder(mark: WordMark) -> decoders.Decoder:
 
 
 def use_threads(threads: int | None) -> None:
-    """Set the number of threads of the tokenizers library in this process; None keeps the library's default.
+    """Set the number of threads of the library `tokenizers` in this process; None keeps the library's default.
 
     Call this function before the first training or encoding in the process. Raises ConfigError for a number below 1.
     """

@@ -3,9 +3,9 @@
 Sources: docs/papers/ltg-bert.md, "Tokenizer" (BNC) and "Tokenizers for BabyLM"; docs/papers/elc-bert.md, "Tokenizers";
 docs/papers/reduced-vocabulary.md, "Tokenizers". `definitions.py` contains all parts of a tokenizer except the
 vocabulary. The same text gives the same `tokenizer.json`, byte for byte, for any number of threads and (if all lines
-are used) any order of the documents. BPE and WordPiece with an empty prefix use the library's trainers, which are
-deterministic. `train_wordpiece` makes WordPiece with a prefix deterministic, and `unigram_training.py` replaces the
-library's Unigram trainer.
+are used) any order of the documents. BPE and WordPiece with an empty prefix use the trainers of the library
+`tokenizers`, which are deterministic. `train_wordpiece` makes WordPiece with a prefix deterministic, and
+`unigram_training.py` replaces the library's Unigram trainer.
 
 The library's WordPiece trainer numbers the single characters that continue a word (`@@a`) in the order of a randomly
 seeded hash table, and orders pairs of equal count by these numbers. So the tokenizer file differs between runs. To
@@ -120,8 +120,8 @@ def untrained(settings: TokenizerSettings) -> Backend:
 
 
 def train(lines: Lines, settings: TokenizerSettings) -> Backend:
-    """Return a tokenizer trained on lines or lists of lines; with a continuation prefix, `lines` must not be an
-    iterator.
+    """Return a tokenizer trained on `lines` (lines or lists of lines). With a continuation prefix, `lines` must not be
+    an iterator, because it is read twice.
 
     Raises TokenizationError if special tokens and alphabet alone exceed the vocabulary size. The vocabulary may be
     smaller than requested: see `check_size`.
@@ -223,10 +223,10 @@ def lines_to_keep(settings: TokenizerSettings, shards: Sequence[Path], documents
 def learn_tokenizer(settings: TokenizerSettings, corpus: Sequence[Manifest], run: StageRun) -> None:
     """Train a tokenizer on the documents of one or several corpora.
 
-    Writes `tokenizer.json` and the two additional files of transformers into the folder of `run`, and the measures
-    `vocabulary_size`, `training_documents`, `training_lines` and, if lines are left out, `available_lines`. Raises
-    CorpusError for a corpus without text, and TokenizationError if the vocabulary size is too large for the text, or
-    too small for special tokens and alphabet.
+    Writes `tokenizer.json`, `tokenizer_config.json` and `special_tokens_map.json` into the folder of `run`, and the
+    measures `vocabulary_size`, `training_documents`, `training_lines` and, if lines are left out, `available_lines`.
+    Raises CorpusError for a corpus without text, and TokenizationError if the vocabulary size is too large for the
+    text, or too small for special tokens and alphabet.
     """
     where = ", ".join(str(manifest.path) for manifest in corpus)
     shards = [shard.path for manifest in corpus for shard in shards_of(manifest, settings.splits)]

@@ -230,8 +230,8 @@ def _character_counts(texts: dict[str, int] | Counter[str]) -> Counter[str]:
 
 
 def seed_pieces(segments: dict[str, int], most: int) -> dict[str, int]:
-    """Return the `most` substrings of the training `segments` with the largest product of count and length, with their
-    counts.
+    """Return the substrings of the training `segments` with the largest product of count and length, with their counts:
+    at most `most` substrings.
 
     Substrings have 2 to LONGEST_PIECE characters and occur at least twice. If the same character always follows a
     substring, only the longer substring with this character is returned. The search extends substrings by one character

@@ -56,7 +56,8 @@ class WordStarts:
         self._only_space &= ~self._separates
 
     def __call__(self, ids: np.ndarray, sentence_starts: np.ndarray, sentences: Sequence[str]) -> np.ndarray:
-        """Return which of the concatenated tokens `ids` begin a word: bool, with the shape of `ids`.
+        """Return a mask, bool with the shape of `ids`, that is True for tokens that begin a word. `ids` are the
+        concatenated tokens of all sentences.
 
         `sentence_starts` are the indices in `ids` of the first token of each sentence; `sentences` are the texts of the
         sentences, which must not be empty.
@@ -103,7 +104,8 @@ def _byte_symbols() -> str:
 def text_word_starts(
     tokenizer: Tokenizer, sentences: Sequence[str], sentence_starts: np.ndarray, ids: np.ndarray
 ) -> np.ndarray:
-    """Return which of the concatenated tokens `ids` begin a word between white space: bool [len(ids)].
+    """Return a mask, bool [len(ids)], that is True for tokens that begin a word; white space separates words. `ids` are
+    the concatenated tokens of all sentences.
 
     The words are found in `sentences`, for tokenizers whose ids do not show white space. Special tokens are treated as
     by `WordStarts`, which also describes `sentence_starts`. All tokens that were added after a sentence are special.

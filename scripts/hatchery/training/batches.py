@@ -47,8 +47,8 @@ class StepBatch:
 
     @property
     def labelled(self) -> int:
-        """First divisor of the loss terms in this process's sequences (see `Examples.counted`), usually the number of
-        labels.
+        """Divisor of the objective's first loss term, for this process's sequences (see `Examples.counted`). It is
+        usually the number of labels.
         """
         return self.counted[0]
 
@@ -156,8 +156,8 @@ class BatchLoader:
 
     @contextmanager
     def from_step(self, first_step: int) -> Iterator[Iterator[StepBatch]]:
-        """Yield the batches from step `first_step` on; the drawing thread or processes end at the end of the `with`
-        block.
+        """Yield, for a `with` statement, an iterator over the batches from step `first_step` on. When the `with` block
+        is left, the thread or the processes that draw batches are stopped.
 
         Raises TrainingError in the `with` block if a worker process has died.
         """

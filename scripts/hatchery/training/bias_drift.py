@@ -45,9 +45,10 @@ class BiasDrift:
 
     @torch.no_grad()
     def score(self, engine: "Engine") -> dict[str, float]:
-        """Return six metrics of the output bias of `engine.model` by name: two KL divergences, two norms of the bias
-        (with and without its mean), and the norm and the largest absolute value of its change. All processes return
-        equal values.
+        """Return six metrics of the output bias of `engine.model`, by the names in DRIFT: the KL divergences between
+        the unigram distribution and the bias's softmax in both directions, two norms of the bias (with and without its
+        mean), and the norm and the largest absolute value of the bias's change since the start of the run. All
+        processes return equal values.
         """
         bias, log_unigram = self._bias(engine.model), self._unigram.log()
         log_bias = torch.log_softmax(bias, dim=0)

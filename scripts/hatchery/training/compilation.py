@@ -55,9 +55,9 @@ def _can_compile_for_gpu() -> bool:
 def compile_layers_(
     model: nn.Module, backend: str = "inductor", *, evaluated: bool = False, any_length: bool = False
 ) -> list[Any]:
-    """Compile the forward functions of all layers and layer mixtures; return these modules. If blocks of layers are
-    also weighted (`weighting.between_blocks`), compile the attention and feed-forward blocks of a layer instead of the
-    layer. Modules that are already compiled are skipped.
+    """Compile the forward functions of all layers and layer mixtures; return the compiled modules. In layers with
+    learned weights between their two blocks (`weighting.between_blocks`), compile the attention block and the
+    feed-forward block instead of the layer. Modules that are already compiled are skipped.
 
     If `evaluated` is true, the compiled code runs only in evaluation mode; otherwise, it runs only in training mode. If
     `any_length` is true, batches of all lengths share one compiled function, which is slower than a function for one

@@ -141,8 +141,9 @@ def initial_measures(settings: PretrainSettings, initial: Path) -> dict[str, Any
     """Return the manifest's entry for the initial model's training; counts are null if this model was imported.
 
     With `take: training`, the run's own counts include the steps and tokens of the initial model's training. With
-    `take: weights`, the run's own counts exclude them. `left_out_steps` and `left_out_tokens` are the counts of
-    trainings before the initial model's training, which the initial model's own counts exclude.
+    `take: weights`, the run's own counts exclude these steps and tokens. `left_out_steps` and `left_out_tokens` are the
+    steps and tokens of trainings before the initial model's training; the initial model's own counts exclude these
+    trainings.
     """
     assert settings.initialise_from is not None
     take, manifest = settings.initialise_from.take, read_manifest(initial)
@@ -166,8 +167,8 @@ def words_before(settings: PretrainSettings, initial: Path | None) -> int | None
     """Return the number of words that the initial model has seen and that the run's own count excludes; None if
     unknown.
 
-    If the run continues the initial model's training, its own count includes the words of that training. In this case,
-    return only the words of still earlier trainings.
+    If the run continues the initial model's training, the run's own count includes the words of this training. In this
+    case, return only the number of words in the trainings before this training.
     """
     chosen = settings.initialise_from
     if initial is None or chosen is None:

@@ -139,8 +139,9 @@ class DataOrder:
         """Return the index of the first sequence that a stretch reads, counted over all epochs. A stretch is a range of
         steps with one sequence length.
 
-        `kind` is 0, or 1 for the causal sequences of a hybrid objective. The returned index is 0 if the stretch begins
-        again with the first epoch. Otherwise, it is the first index after the text that the previous stretch has read.
+        `kind` is 1 for the causal sequences of a hybrid objective, and 0 for all other sequences. The returned index is
+        0 if the stretch begins again with the first epoch. Otherwise, it is the first index after the text that the
+        previous stretch has read.
         """
         if self.plan.stretches[stretch].begins_anew:
             return 0
@@ -158,8 +159,9 @@ class DataOrder:
         return self._begins[stretch, kind]
 
     def _unread_from(self, length: int, read: int, longer: int, epoch: int) -> int:
-        """Return the number of sequences of length `longer` that precede sequence number `read` of length `length`, in
-        the order of the epoch's windows.
+        """Return the number of sequences of length `longer` that precede, in an epoch, the sequence of length `length`
+        with the index `read`. The epoch reads windows (ranges of the text) in random order, which is the same at both
+        lengths.
         """
         _, keys, places = self._window_order(length, epoch)
         _, longer_keys, longer_places = self._window_order(longer, epoch)
@@ -235,15 +237,15 @@ class OrdersItself(Protocol):
         ...
 
     def epochs(self, examples: Any, plan: StepPlan) -> float:
-        """Return the number of times that a run reads each of `examples`, which are sequences of the length at the
-        start of the run.
+        """Return the number of times that a run reads each sequence of `examples`. These sequences have the sequence
+        length of the run's first step.
         """
         ...
 
 
 def epochs_of(objective: "Objective", examples: "Examples", plan: StepPlan) -> float:
-    """Return the number of times that a run reads each of `examples`, which are sequences of the length at the start of
-    the run.
+    """Return the number of times that a run reads each sequence of `examples`. These sequences have the sequence length
+    of the run's first step.
     """
     if isinstance(objective, OrdersItself):
         return objective.epochs(examples, plan)

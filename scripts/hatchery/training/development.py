@@ -103,7 +103,7 @@ class DevelopmentSet:
     ) -> None:
         """Choose `sequences` of the examples, or all examples if there are fewer; there must be at least one example.
 
-        `terms` is a function that computes the sums of held-out losses from the model's output for a batch, and the
+        `terms(output, batch)` returns the sums of held-out losses of a batch; `output` is the model's output for this
         batch.
         """
         self._terms = terms

@@ -1,11 +1,11 @@
 """The candidate tokenizers of a sweep: each is trained, or truncated from a larger tokenizer if the result is the same.
 
-A nested tokenizer type (`byte_bpe`, `wordpiece`) is trained once, with the largest vocabulary size that the sweep
-needs, which may include a search for the largest suitable size (`frequency_search`). Its training merges the most
-frequent pair until the vocabulary is full. The merges do not depend on the final size, so a smaller vocabulary is the
-beginning of a larger vocabulary. A test compares the files byte for byte. A Unigram vocabulary is pruned from a larger
-vocabulary, so each size is trained separately, as is each size of `bpe`. Every tokenizer file is loaded as a check
-before the file is used.
+A tokenizer type is nested if its smaller vocabularies are beginnings of its larger vocabularies (`byte_bpe`,
+`wordpiece`). A nested type is trained once, with the largest vocabulary size that the sweep or its search for the
+largest suitable size (`frequency_search`) needs. Training merges the most frequent pair until the vocabulary is full,
+and the merges do not depend on the final size. A test compares the files byte for byte. A Unigram vocabulary is pruned
+from a larger vocabulary, so each size is trained separately, as is each size of `bpe`. Every tokenizer file is loaded
+as a check before the file is used.
 
 The work is divided into parts: train a tokenizer, count the pre-tokens of a shard, measure a tokenizer. Each part
 writes one file, whose name is the digest of the part's inputs. So a killed sweep continues with the missing parts, and
@@ -147,7 +147,7 @@ NESTED_KINDS = ("wordpiece", "byte_bpe")
 
 
 def is_nested(settings: TokenizerSettings) -> bool:
-    """Return whether smaller vocabularies of this tokenizer type are truncated from the largest vocabulary."""
+    """Return whether smaller vocabularies of this tokenizer type are beginnings of larger vocabularies."""
     return settings.kind in NESTED_KINDS
 
 
@@ -157,7 +157,9 @@ def vocabulary_size(definition: Definition) -> int:
 
 
 def smallest_size(definition: Definition) -> int:
-    """Return the number of entries before the first merge of a nested tokenizer type: special tokens and alphabet."""
+    """Return the number of vocabulary entries before the first merge: special tokens and single characters (the
+    alphabet). The tokenizer's type is `byte_bpe` or `wordpiece`.
+    """
     prefix = definition["model"].get("continuing_subword_prefix") or ""
     special = {token["content"] for token in definition["added_tokens"]}
     return sum(
@@ -167,7 +169,8 @@ def smallest_size(definition: Definition) -> int:
 
 
 def cut_down(definition: Definition, size: int, where: str) -> Definition:
-    """Return a nested tokenizer truncated to its first `size` entries.
+    """Return a tokenizer whose vocabulary is the first `size` entries of the vocabulary of `definition`. The
+    tokenizer's type is `byte_bpe` or `wordpiece`.
 
     Raises TokenizationError, naming `where`, if `size` exceeds the vocabulary, or is too small for special tokens and
     alphabet.
@@ -233,7 +236,8 @@ class Candidates:
         return max(sizes)
 
     def definition(self, candidate: CandidateType, size: int) -> Definition:
-        """Return the tokenizer of a tokenizer type and vocabulary size, trained or truncated from a trained tokenizer.
+        """Return the tokenizer with this tokenizer type and vocabulary size. The tokenizer was trained with this size,
+        or is the beginning of a larger trained tokenizer.
 
         Raises TokenizationError if the corpus gives a smaller vocabulary than `size`, or if special tokens and alphabet
         alone exceed `size`.

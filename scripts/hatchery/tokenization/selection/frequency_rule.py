@@ -47,7 +47,7 @@ class SearchResult:
 
 
 def count_pre_tokens(lines: Iterable[str], definition: Definition, where: str) -> Counter[str]:
-    """Return the count of each pre-token in the lines, normalised and spelled as in the model's vocabulary."""
+    """Return the count of each normalised pre-token of the lines. Each is spelled as in the model's vocabulary."""
     backend = open_backend(definition, where)
     normalizer, pre_tokenizer = backend.normalizer, backend.pre_tokenizer
     counts: Counter[str] = Counter()

@@ -1,9 +1,9 @@
 """Measures of a tokenizer: word-split ratio (isolated words), fertility (running text), and ESMS (exact sub-token
 matching score, the agreement of tokens with morphemes).
 
-Any `tokenizer.json` of the library can be measured, so the reference tokenizers of the reduced-vocabulary study
-(roberta-base, bert-base-uncased, t5-base) can be compared with tokenizers of this project. Truncation and padding are
-off.
+Any `tokenizer.json` of the library `tokenizers` can be measured, so the reference tokenizers of the reduced-vocabulary
+study ("Honey, I Shrunk the Language": roberta-base, bert-base-uncased, t5-base) can be compared with tokenizers of this
+project. Truncation and padding are off.
 
 Word-split ratio (reduced-vocabulary study, Section 3.3; docs/papers/reduced-vocabulary.md, "Word-split ratio and
 choice"): mean number of tokens per word when each word is tokenised alone, without a space before it. Words are
@@ -76,8 +76,8 @@ def read_definition(text: str, where: str) -> Definition:
 def isolated(definition: Definition) -> Definition:
     """Return the tokenizer for isolated words: its byte-level pre-tokeniser adds no space before a text.
 
-    A Metaspace pre-tokeniser still adds its word marker, because in the published code the marker is part of the first
-    token.
+    A Metaspace pre-tokeniser still adds its word marker, because the marker is part of the first token in the published
+    code of "Honey, I Shrunk the Language".
     """
     return {**definition, "pre_tokenizer": _without_prefix_space(definition.get("pre_tokenizer"))}
 
@@ -134,7 +134,7 @@ def surfaces(definition: Definition, tokens: Sequence[str]) -> list[str]:
 def tokens_of(backend: Backend, texts: Sequence[str]) -> Iterator[list[str]]:
     """Yield the tokens of every text, without [CLS] and other added tokens; an empty text has no tokens.
 
-    The library encodes texts in parallel.
+    The library `tokenizers` encodes the texts in parallel.
     """
     # `encode_batch_fast` returns only ids, so the tokens are looked up in the vocabulary.
     names = {index: token for token, index in backend.get_vocab(with_added_tokens=True).items()}
@@ -194,7 +194,8 @@ def word_split_ratio(definition: Definition, words: Counter[str], where: str) ->
 
 
 def running_text(definition: Definition, sequences: Sequence[str], where: str) -> tuple[float, float]:
-    """Return fertility (tokens per word between white space) and the share of unknown tokens in the lines of sequences.
+    """Return two measures of the text in `sequences`: the fertility (tokens per word; white space separates words) and
+    the share of unknown tokens. Each line of a sequence is encoded separately.
 
     Raises CorpusError if there is no word.
     """
@@ -290,15 +291,16 @@ class EsmsScores:
 
 
 def equals_morphemes(pieces: Sequence[str], word: Word) -> bool:
-    """Return whether `pieces`, the letters of each token, equal the word's morphemes, as in the ESMS definition of the
-    reduced-vocabulary study.
+    """Return whether `pieces`, the letters of each token, equal the word's morphemes, as in the definition of ESMS
+    (exact sub-token matching score) in "Honey, I Shrunk the Language" (docs/papers/reduced-vocabulary.md, "Exact
+    sub-token matching score").
     """
     return tuple(pieces) == word.morphemes
 
 
 def partial_credit(tokens: Sequence[str], word: Word) -> int:
-    """Return the number of a word's tokens that are among its morphemes, as in the published code of the
-    reduced-vocabulary study.
+    """Return the number of a word's tokens that are among its morphemes, as in the published code of "Honey, I Shrunk
+    the Language" (docs/papers/reduced-vocabulary.md, "Exact sub-token matching score").
 
     The number is 0 for a word with one token, and for a word with one token per letter.
     """

@@ -1,7 +1,8 @@
 """Settings of the stage `select_tokenizer`: the candidate tokenizers, their measures, and the choice.
 
-Sources: reduced-vocabulary study, Section 3.3 (sweep, word-split ratio, exact sub-token matching score, choice);
-LTG-BERT, Appendix G (the rule of Gowda and May). Impossible settings are refused before any training.
+Sources: "Honey, I Shrunk the Language" (reduced-vocabulary study, Section 3.3: sweep, word-split ratio, exact sub-token
+matching score, choice); LTG-BERT, Appendix G (the rule of Gowda and May). Impossible settings are refused before any
+training.
 """
 
 from dataclasses import dataclass
@@ -24,7 +25,9 @@ Esms = Literal["esms_definition", "esms_published_code", "esms_published_code_co
 
 @dataclass(frozen=True, kw_only=True)
 class CandidateKeys(Settings):
-    """Vocabulary sizes of a tokenizer type, and word-split ratio of its reference tokenizer."""
+    """Vocabulary sizes of a tokenizer type, and the word-split ratio (tokens per word) of the type's reference
+    tokenizer. The size whose ratio is closest to this ratio is chosen.
+    """
 
     sizes: Annotated[tuple[VocabularySize, ...], MinLen(1)]
     """Vocabulary sizes in ascending order, including special tokens and alphabet."""
@@ -125,7 +128,7 @@ class SweepKeys(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class SweepSettings(SweepKeys):
-    """Settings of a sweep."""
+    """Settings of a sweep over tokenizer types and vocabulary sizes, from which one tokenizer is chosen."""
 
     name: str
     """Name of the sweep, for titles."""

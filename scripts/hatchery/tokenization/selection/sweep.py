@@ -1,8 +1,9 @@
-"""A sweep of tokenizers: train the candidates, measure candidates and references, and choose a tokenizer.
+"""A sweep of tokenizers: train the candidates, measure candidates and reference tokenizers, and choose a tokenizer.
 
-Sources: reduced-vocabulary study, Section 3.3 and Table 6 (sweep); LTG-BERT, Appendix G (the rule of Gowda and May).
-The same corpus and settings give the same output files, byte for byte, for any number of threads; a killed sweep that
-is started again continues with the parts (trained tokenizers, counts and measures) that are missing.
+Sources: "Honey, I Shrunk the Language" (reduced-vocabulary study, Section 3.3 and Table 6) for the sweep; LTG-BERT,
+Appendix G (the rule of Gowda and May). The same corpus and settings give the same output files, byte for byte, for any
+number of threads; a killed sweep that is started again continues with the parts (trained tokenizers, counts and
+measures) that are missing.
 """
 
 import json

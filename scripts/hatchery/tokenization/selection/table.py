@@ -1,7 +1,8 @@
 """The table `selection.csv` with the results of a sweep, and the rule that chooses a tokenizer.
 
 The last columns contain the values printed in papers; a cell is empty if no value was printed. Numbers are rounded so
-that the tables are equal on every machine. `selection.csv` corresponds to Table 6 of the reduced-vocabulary study.
+that the tables are equal on every machine. `selection.csv` corresponds to Table 6 of the reduced-vocabulary study
+("Honey, I Shrunk the Language").
 
 The file `config/published/tokenizers/tokenizer_selection.csv` contains the values of Table 6, and 166, the frequency
 that 95 % of the entries of LTG-BERT's vocabulary reach. The column `size` of the file contains a number, or
@@ -45,8 +46,8 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class Measures:
-    """Measures of a tokenizer. A value that is not measured is None; for some reference tokenizers, only the word-split
-    ratio is known.
+    """Measures of a tokenizer. A value that is not measured is None. If the settings give only the word-split ratio of
+    a reference tokenizer (`reference_ratio`), all other values are None.
     """
 
     word_split_ratio: float
@@ -149,9 +150,10 @@ _COMPARED_DIGITS = 9
 
 
 def closest_size(ratios: Mapping[int, float], reference: float, decimals: int | None) -> int:
-    """Return the size whose word-split ratio is closest to `reference`; in a tie, the smaller size.
+    """Return the vocabulary size whose word-split ratio is closest to `reference`; in a tie, the smaller size.
 
-    `ratios` maps sizes to word-split ratios. Ratios and `reference` are rounded to `decimals` (None: not rounded).
+    `ratios` maps vocabulary sizes to word-split ratios. Ratios and `reference` are rounded to `decimals` (None: not
+    rounded).
     """
 
     def rounded(value: float) -> float:
