@@ -43,7 +43,8 @@ def cola(draw: Draw, group: int) -> list[TaskRow]:
     """Return the good sentence of one minimal pair (label 1, acceptable), and the bad sentence of its mirrored twin
     (label 0). In the twin, the good and the bad form have changed places.
 
-    Solving the task requires the grammar of all paradigms, because a pair and its twin contain the same words.
+    Solving the task requires the grammar of all paradigms, because every word form is, on average, equally frequent in
+    good and in bad sentences.
     """
     pairs = PARADIGMS[group % len(PARADIGMS)].draw(draw.rng)
     one, other = pairs[::-1] if draw.coin() else pairs
