@@ -112,8 +112,8 @@ def loop_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
     for width, layers, sequences, steps in sizes:
         own = folder / str(width.hidden)
         own.mkdir()
-        # Use long texts, so that only 6 % of a batch is padding. Speeds count only tokens of text, and the Trainer's
-        # rows have no padding.
+        # Use long texts, so that only 6 % of Hatchery's batches is padding. Speeds do not count padding, and the
+        # Trainer's batches have none.
         shards = write_shards(own / "tokens", 40_000 if arguments.tiny else 400_000, 4000, width.vocabulary)
         given = argparse.Namespace(
             tokens=shards, steps=steps, sequences=sequences, micro_batch=8, length=128, workers=0, device="cpu",
@@ -318,7 +318,7 @@ def main() -> None:
     torch.set_num_threads(1)
     names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
     processor = names[0].partition(": ")[2] if names else platform.processor()
-    print(f"{processor}; Python {platform.python_version()}, torch {torch.__version__}; one thread each\n")
+    print(f"{processor}; Python {platform.python_version()}, torch {torch.__version__}; each program has one thread\n")
     print(
         "Each row compares Hatchery with one other tool, or gives the reason why the row has no number.\n\n"
         "| work | other tool | Hatchery's speed / the other tool's speed |\n|---|---|---:|"

@@ -212,8 +212,8 @@ def print_table(shapes: Sequence[tuple[int, int, int]], threads: int, repetition
     percent of the speed of a large matrix product.
     """
     print(
-        "Each row is one size of LTG-BERT. `plain` is the plain definition; `product` is a large matrix product, whose "
-        "speed is in operations per second.\n\n"
+        "Each row is one size of LTG-BERT. `plain` computes the formulas that LTG-BERT prints; `product` is a "
+        "large matrix product, whose speed is in operations per second.\n\n"
         "| model | our speed / plain speed, fp32 | our speed / product speed, fp32 "
         "| our speed / plain speed, bf16 | our speed / product speed, bf16 |"
     )

@@ -112,8 +112,8 @@ def job(stage: str, config: str | Path = "config", **names: str) -> StageJob:
 
 
 def _model_address(record: Stage, jobs: Jobs, names: Mapping[str, str]) -> str:
-    """Return the address (name of the folder) of the model that a job trains or evaluates; empty if the stage uses no
-    model.
+    """Return the address (name of the folder) of the model that a job trains or evaluates. The address is empty if the
+    job's results are not stored by digest, or if the job has no run.
     """
     if record.shared is None or "run" not in names:
         return ""

@@ -43,7 +43,16 @@ def test_every_kind_of_part_runs_on_a_cpu_without_the_packages_of_the_workflow(t
     (tmp_path / "sitecustomize.py").write_text(BLOCKING, encoding="utf-8")
     page = tmp_path / "gpu.md"
     page.write_text(gpu.PAGE.read_text(encoding="utf-8"), encoding="utf-8")
-    command = [sys.executable, str(ROOT / "benchmarks" / "gpu.py"), "--device", "cpu", "--sizes", "tiny"]
+    command = [
+        sys.executable,
+        str(ROOT / "benchmarks" / "gpu.py"),
+        "--device",
+        "cpu",
+        "--sizes",
+        "tiny",
+        "--seconds",
+        "850",
+    ]
     # The other parts with training steps differ only in length, and time fewer variants.
     parts = ["product", "elc_short", "gpt_short", "score", "finetune", "resume", "loop", "others_long"]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "OMP_NUM_THREADS": "1"}

@@ -32,7 +32,7 @@ def test_a_killed_run_keeps_its_steps_and_ends_like_one_with_so_many_steps(make_
     assert "continues after step" in log and "timing" not in log
     found = read_manifest(timed.output)
     steps = found.measures["planned_steps"]
-    assert found.measures["steps"] == steps > 2 and f"the training will have {steps:,} steps" in log
+    assert found.measures["steps"] == steps > 2 and f"the `budget` allows {steps:,} steps" in log
     told = make_command(steps=steps)
     told.finish()
     ours, theirs = (run.digests() for run in (timed, told))

@@ -202,7 +202,7 @@ def collect(
                 layers += [place | row for row in evaluation.layers(one)]
             measurements += evaluation.together(rows)
     for index, milestone in taken.items():
-        # The training time until a milestone is unknown, so do not copy it.
+        # Do not copy the training time of the whole run, because the time until the milestone is unknown.
         known = milestones.get(milestone, {})
         runs[index] |= {name: value for name, value in known.items() if name not in ("manifest", "seconds", "day")}
     # Write the tables only now, after all inputs were checked. The table of curves is written elsewhere.

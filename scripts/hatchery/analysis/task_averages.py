@@ -163,8 +163,8 @@ PUBLISHED_AVERAGES: dict[str, dict[str, tuple[Member, ...]]] = {
 
 @dataclass(frozen=True)
 class TaskAverage:
-    """One average over tasks: its name (column `task`), its metric, and its aggregated value. The metric determines how
-    the deviation was computed.
+    """One average over tasks: its name (column `task`), its metric, and its aggregated value (mean and deviation). The
+    metric determines how the deviation was computed.
 
     `manifests` are the manifests from which the average was computed. `without_number` lists tasks for which no run has
     a score; the average then has no value. The list is empty for the metric `run_score_percent`.

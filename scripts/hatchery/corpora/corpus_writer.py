@@ -4,8 +4,9 @@ Every stage that makes documents (conversion, sampling, grouping) writes with th
 files: `{split}-{i}-of-{n}.parquet`, `statistics.csv`, `rejected.csv` and `samples.csv`; if there are rows, also
 `assumed.csv` (assumptions that a reader made because no option was set), `licences.csv` and `duplicates.csv`.
 
-The split of a document depends on its random number, which is computed from the seed and the document's text. So
-documents with the same text are in the same split, and the order of documents has no effect. If the splits are given as
+In a conversion or a sample, a document without a given split has a random number, which is computed from the seed and
+the document's text, and which determines the split. So documents with the same text are in the same split, and the
+order of documents has no effect. (Groupings draw splits by the index of the sequence.) If the splits are given as
 fractions, adding, removing or moving a document does not change the split of any other document. There is one
 exception: if `development_fraction` is above zero, but no random number is below this fraction, the document with the
 smallest random number becomes the development document. Without this exception, an empty development split would be

@@ -52,8 +52,8 @@ def text_blocks(
     end: int | None = None,
     has_options: bool = True,
 ) -> Iterator[bytes]:
-    """Yield the bytes `start` to `end - 1` of a text in blocks, converted to UTF-8 unless the encoding is direct
-    (`is_direct`).
+    """Yield the bytes `start` to `end - 1` of a text in blocks. Bytes of an encoding that is not direct (`is_direct`)
+    are converted to UTF-8.
 
     Messages name the option `encoding` only if `has_options` is True. Raises ConfigError for an unknown encoding, and
     SourceError for a damaged file. Invalid bytes raise SourceError only if the encoding is not direct; the caller

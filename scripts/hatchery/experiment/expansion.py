@@ -262,8 +262,8 @@ def _runs_of(row: WrittenRow, part: GridRows, grid: Grid) -> Iterator[tuple[str,
     """Yield name, variant and settings of the runs of a row: the row's own run, and one run for each variant of the
     grid.
 
-    `part` is the element of a list under `sets` in the grid that contains the row. Its keys `columns` and `run`
-    override keys of the grid.
+    `part` is the entry of the grid's `sets` to which the row belongs. Its keys `columns` and `run` override the grid's
+    keys.
     """
     columns = {**grid.columns, **part.columns}
     sizes = {key: value for key, value in zip(columns.values(), row, strict=True) if key is not None}

@@ -54,8 +54,8 @@ _INSTEAD_OF = {
 
 @dataclass
 class _Variants:
-    """The variants in the files of one kind of configuration block, such as `task`: the file of each variant (`files`),
-    a message for each name that two blocks have (`twice`), and the problems of unreadable files.
+    """The configuration blocks of one kind, such as `task`: the file of each block (`files`), a message for each name
+    that two blocks have (`twice`), and the problems of unreadable files.
     """
 
     files: dict[str, str] = field(default_factory=dict)

@@ -310,7 +310,7 @@ class TrainingSettings(Settings):
                 raise refused(
                     key,
                     change,
-                    "no change of length with the task translation, because its batch size counts target tokens",
+                    "no change of length with the task translation, because its batches are measured in target tokens",
                 )
             if self.batch_size % change.factor:
                 raise refused(
@@ -319,7 +319,7 @@ class TrainingSettings(Settings):
                     f"a multiple of {key}.factor ({change.factor}), so that all steps have the same number of tokens",
                 )
         if grows and translates:
-            expected = "1 with the task translation, because its batch size counts target tokens"
+            expected = "1 with the task translation, because its batches are measured in target tokens and cannot grow"
             raise refused("initial_batch_fraction", self.initial_batch_fraction, expected)
         kinds, factors = self.objective.kinds, [change.factor for _, change in changes]
         least = math.ceil(len(kinds) * max(factors, default=1) / self.initial_batch_fraction)

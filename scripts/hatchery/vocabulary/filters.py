@@ -242,10 +242,11 @@ def drawn_windows(
     stride_words: int,
     seed: str,
 ) -> Iterator[Window]:
-    """Draw up to `windows_per_text` windows from each text of one file, and yield the windows in the order in which
-    they occur in the file. A text consists of `documents_per_text` documents.
+    """Join each `documents_per_text` consecutive documents of one file, and draw up to `windows_per_text` windows from
+    each joined text. Yield the windows in the order in which they occur in the file.
 
-    `documents` are (name, text) pairs. `seed` contains the seed of the settings and the names of source and file.
+    Each of `documents` is a pair of name and text. `seed` contains the seed of the settings and the names
+    of source and file.
     """
     waiting = iter(documents)
     number = 0

@@ -201,7 +201,7 @@ def planned_costs(planned: Sequence[PlannedJob], jobs: Jobs) -> list[RemainingCo
     Raises ConfigError or ModelError for an invalid model or run.
     """
     names = [jobs.names(job.wildcards[MODEL]) for job in planned if job.rule == "pretrain"]
-    # The names `of` are empty if the model no longer belongs to any requested experiment.
+    # An entry of `names` is empty if the model no longer belongs to any requested experiment.
     wanted = {(of["experiment"], of["run"]) for of in names if of}
     costs = []
     for experiment in dict.fromkeys(of["experiment"] for of in names if of):

@@ -43,7 +43,7 @@ NAMED_UP_TO, HALF_OF_SEEDS = 4, 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class MisjudgedPairsSettings(AnalysisSettings):
-    """Settings of the analysis: the untrained models."""
+    """Settings of the analysis: the models that were not trained, with whose decisions it compares other models."""
 
     untrained: tuple[NotEmpty, ...] = ()
     """Models that were neither trained nor initialised from another model. Pairs that these models judge correctly may

@@ -53,7 +53,7 @@ def _check_files(task: TaskSettings) -> None:
     require("train" in keys or task.transfer is not None, "files", sorted(keys), trained)
     main = "the main scored set under the key `validation`"
     require(not scored or "validation" in scored, "files", sorted(keys), main)
-    empty = "an empty mapping, because `files` has no scored set; add the key `validation` to `files`"
+    empty = "an empty mapping, because `files` has no scored set (the key `validation` of `files` is missing)"
     require(bool(scored) or not task.scored_rows, "scored_rows", task.scored_rows, empty)
 
 
@@ -85,7 +85,9 @@ def _check_labels(task: TaskSettings) -> None:
         require(fits or not task.sorted_labels, "sorted_labels", True, expected)
         require(len(names) >= 2 or task.sorted_labels, "labels", task.labels, "two or more labels")
     if task.layout == "record":
-        expected = "two labels, because the layout is record: first that of wrong answers, then that of right answers"
+        expected = (
+            "two labels, because of `layout: record`: the label of wrong answers, then the label of right answers"
+        )
         require(len(names) == 2, "labels", task.labels, expected)
     if names:
         for value in task.label_values.values():

@@ -27,7 +27,7 @@ class GptBertSizes(EncoderSizes):
     (GPT-BERT, Table 2)."""
 
     max_position_embeddings: Annotated[int, Range(ge=2)] = 512
-    """Number of tokens from which on all distances share the last position bucket; longer inputs are allowed."""
+    """All distances of at least this number of tokens share the last position bucket; longer inputs are allowed."""
 
     position_bucket_size: Annotated[int, Range(ge=2)] = 32
     """Number of position buckets per direction. Each distance up to half of this number has its own bucket; larger

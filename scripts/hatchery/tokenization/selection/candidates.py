@@ -1,9 +1,9 @@
 """The candidate tokenizers of a sweep: each is trained, or truncated from a larger tokenizer if the result is the same.
 
 A tokenizer type is nested if its smaller vocabularies are beginnings of its larger vocabularies (`byte_bpe`,
-`wordpiece`). A nested type is trained once, with the largest vocabulary size that the sweep or its search for the
-largest suitable size (`frequency_search`) needs. Training merges the most frequent pair until the vocabulary is full,
-and the merges do not depend on the final size. A test compares the files byte for byte. A Unigram vocabulary is pruned
+`wordpiece`). A nested type is trained once, with the largest vocabulary size of the sweep and its `frequency_search`.
+Training merges the most frequent pair until the vocabulary is full, and the merges do not depend on the final size. A
+test checks that a truncated tokenizer has the same file as a tokenizer of its size. A Unigram vocabulary is pruned
 from a larger vocabulary, so each size is trained separately, as is each size of `bpe`. Every tokenizer file is loaded
 as a check before the file is used.
 

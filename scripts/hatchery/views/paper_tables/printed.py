@@ -166,7 +166,7 @@ FAILED = (
     "(1 failed): one of the n runs failed: it predicted only one class, has MCC 0, or has constant output. "
     "As in the papers, mean and deviation include failed runs (summary.csv also has the mean without them). "
     "(1 without a number): a run in addition to the n runs diverged, and no mean includes it. For an "
-    "average, n is the smallest number of runs of a task, and the two other numbers are sums over all tasks"
+    "average, n is the smallest number of runs of a task; the two other numbers count runs of all tasks"
 )
 
 DASH = (
