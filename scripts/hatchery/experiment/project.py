@@ -194,9 +194,7 @@ class Project:
     # Names -----------------------------------------------------------------------------------------------------------
 
     def names(self, kind: str) -> list[str]:
-        """Return the sorted names of all configuration blocks of a kind (such as `model` or `task`), including blocks
-        that are variants in the file of another block.
-        """
+        """Return the sorted names of all blocks of a kind (such as `task`), including variants of another block."""
         return self.written.names(kind)
 
     def has_inline_model(self, name: str) -> bool:
@@ -237,9 +235,7 @@ class Project:
     # Experiments and studies -----------------------------------------------------------------------------------------
 
     def sets_of(self, experiments: Iterable[str]) -> dict[str, str]:
-        """Return, for each run of several experiments that a grid generated, the name of its grid set (a group of
-        models in the grid). Keys are `<experiment>/<run>`.
-        """
+        """Return the name of the group of each run that a grid generated. Keys are `<experiment>/<run>`."""
         return {f"{part}/{run}": name for part in experiments for run, name in self.expansion(part).sets().items()}
 
     def protocol_of(self, experiment: str, task: str) -> ProtocolChoice:
