@@ -188,7 +188,7 @@ def main() -> None:
         if share < arguments.loop_limit:
             slow_loops.append(name)
     print(
-        f"required minimum of plain time / our time, tasks below {SHORT} tokens per example: {arguments.limit:.2f}; "
+        f"required minimum of plain time / our time, tasks with less than {SHORT} tokens: {arguments.limit:.2f}; "
         f"tasks below the minimum: {', '.join(slow_tasks) or 'none'}"
     )
     print(

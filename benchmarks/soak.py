@@ -278,7 +278,7 @@ def main() -> int:
         "--minutes",
         type=float,
         default=60.0,
-        help="minutes in which attempts are killed; after them, the last attempt runs to its end",
+        help="minutes in which the training is killed and restarted repeatedly; then the last attempt runs to its end",
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, help="folder in which all files are kept; it must not exist yet")

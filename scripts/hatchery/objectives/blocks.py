@@ -57,11 +57,11 @@ class BlockPieces:
 def draw_blocks(
     pieces: BlockPieces, index: int, sequence_length: int, generator: np.random.Generator, fills: bool = True
 ) -> list[Segment]:
-    """Return the parts of documents that sequence `index` contains. The first part is the piece with the index `index`.
-    If `fills` is true, parts of randomly drawn pieces follow until at most one position is free.
+    """Return the content of sequence `index`. It begins with piece `index`. If `fills` is true, parts of randomly drawn
+    pieces follow until at most one position is free.
 
-    With a start token before each part, the sequence has at most `sequence_length` + 1 tokens. If it has this maximum,
-    its last token is only a label, and not part of the input.
+    With a start token before the piece and before each part, the sequence has at most `sequence_length` + 1 tokens. If
+    it has this maximum, its last token is only a label, and not part of the input.
     """
     blocks = [pieces[index]]
     free = sequence_length - 1 - len(blocks[0])

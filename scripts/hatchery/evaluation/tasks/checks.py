@@ -116,5 +116,7 @@ def _check_layout(task: TaskSettings) -> None:
         expected = "none with the layout wic, because normalisation would change the positions of the marked words"
         require(task.normalisation == "none", "normalisation", task.normalisation, expected)
     if task.vocabulary is not None:
-        expected = "segments, because the key `vocabulary` filters rows by the text fields of this layout"
+        expected = (
+            "segments, because the key `vocabulary` filters rows by their text fields, which only this layout has"
+        )
         require(segments, "layout", task.layout, expected)

@@ -37,8 +37,8 @@ SIZE_NOTE = (
 SUBWORD_NOTE = " Subwords are the tokens into which the tokenizer splits the text."
 VOCABULARY_NOTE = (
     "A running word is a whitespace-separated word in lower case, without punctuation, symbols and control "
-    "characters at its ends. Text between white space that consists only of these characters is not counted; neither "
-    "are the markers [UNK] and [TAB]. Types are different words, and hapaxes are types that occur once. All splits are "
+    "characters at its ends. Pieces of only these characters are not counted; neither "
+    "are the markers [UNK] and [TAB]. Types are distinct words, and hapaxes are types that occur once. All splits are "
     "counted together."
 )
 

@@ -134,7 +134,9 @@ class ScoreLayout(Settings):
 
 @dataclass(frozen=True)
 class OrderLayout(Settings):
-    """Table that compares each pair of models by almost stochastic order; each model is a row of the paper's tables."""
+    """Table that compares each pair of models by almost stochastic order. Models have the names of rows of the paper's
+    tables.
+    """
 
     kind: Literal["order"]
     """Kind of the table: `order` is a table of the almost stochastic order of models."""

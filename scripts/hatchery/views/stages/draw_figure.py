@@ -84,8 +84,8 @@ def _parts_without(project: "Project", study: str, needs: Collection[str]) -> li
 def _baselines(
     project: "Project", experiment: str, needs: Collection[str], runs: Sequence[SeededRun]
 ) -> Sequence[SeededRun]:
-    """Return the external models of an experiment if external models have results of all the kinds `needs` (keys of
-    NEEDS). Empty for a study, and if `needs` is empty.
+    """Return the external models of an experiment. Empty for a study, if `needs` (keys of NEEDS) is empty, and if
+    external models never have one of the kinds of results in `needs`.
     """
     if not needs or not all(NEEDS[need].of_others for need in needs) or project.is_study(experiment):
         return ()
