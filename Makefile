@@ -97,7 +97,7 @@ test-python: ## run the fast tests with another interpreter, PYTHON=name, in a c
 
 .PHONY: test-cluster
 test-cluster: env ## run the Slurm tests, which start Slurm with two nodes on this machine (needs root and Debian)
-	@$(IN_ENVIRONMENT) pytest -m slurm $(PYTEST_OPTIONS)
+	@$(IN_ENVIRONMENT) pytest -m slurm $(PYTEST_OPTIONS) tests/slurm
 
 TRANSFORMERS_4 := .transformers-4
 $(TRANSFORMERS_4)/installed: tests/export/transformers-4.lock
