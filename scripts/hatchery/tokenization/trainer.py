@@ -5,7 +5,7 @@ docs/papers/reduced-vocabulary.md, "Tokenizers". `definitions.py` contains all p
 vocabulary. The same text gives the same `tokenizer.json`, byte for byte, for any number of threads and (if all lines
 are used) any order of the documents. BPE and WordPiece with an empty prefix use the trainers of the library
 `tokenizers`, which are deterministic. `train_wordpiece` makes WordPiece with a prefix deterministic, and
-`unigram_training.py` replaces the library's Unigram trainer.
+`unigram_training.py` replaces the Unigram trainer of `tokenizers`.
 
 The library's WordPiece trainer numbers the single characters that continue a word (`@@a`) in the order of a randomly
 seeded hash table, and orders pairs of equal count by these numbers. So the tokenizer file differs between runs. To

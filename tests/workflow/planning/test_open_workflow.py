@@ -230,6 +230,6 @@ def test_a_request_is_checked_with_the_default_pages_and_its_notes_are_printed(
     assert (seen["targets"], seen["parts"], seen["watched"]) == (targets, ["demo", "other"], request_.dry_run)
     # Of results that experiments share, each kind has a pattern.
     assert {"results/{experiment}/summary.csv", "results/finetuning/{model}/manifest.json"} <= set(seen["patterns"])
-    # Only a dry run lists missing raw data at its end.
+    # Missing raw data are listed at the end of a dry run, and at no other time.
     assert seen.get("at exit") == (list_missing_data if request_.dry_run else None)
     assert capsys.readouterr().err == "".join(f"note: {note}\n" for note in notes)
