@@ -19,12 +19,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
 import torch
+import transformers
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 from training_step import Width
-from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
 
 from hatchery.modeling.language_model import LanguageModel, initialise_
 from hatchery.modeling.ltg.config import LtgBertConfig
@@ -66,14 +66,16 @@ def models(width: Width, layers: int, causal: bool) -> dict[str, nn.Module]:
             "n_inner": 3 * width.intermediate // 2,
         }
         nothing = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
-        peer = GPT2LMHeadModel(GPT2Config(vocab_size=width.vocabulary, **sizes, **nothing, n_positions=128))
+        peer = transformers.GPT2LMHeadModel(
+            transformers.GPT2Config(vocab_size=width.vocabulary, **sizes, **nothing, n_positions=128)
+        )
     else:
         sizes = {"hidden_size": width.hidden, "num_hidden_layers": layers, "num_attention_heads": width.heads}
         nothing = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-        config = BertConfig(
+        config = transformers.BertConfig(
             vocab_size=width.vocabulary, **sizes, **nothing, intermediate_size=3 * width.intermediate // 2
         )
-        peer = BertForMaskedLM(config)
+        peer = transformers.BertForMaskedLM(config)
     own = LtgBertConfig(
         vocab_size=width.vocabulary,
         hidden_size=width.hidden,

@@ -2,11 +2,12 @@
 
 import gc
 import os
+import pickle
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import hypothesis
@@ -27,9 +28,11 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # Disable garbage collection until all tests are collected, because imports create many objects and hardly any garbage.
 gc.disable()
 
-# Disable deadlines, because correct code is slow on a busy machine.
-hypothesis.settings.register_profile("untimed", deadline=None)
-hypothesis.settings.load_profile("untimed")
+# Disable deadlines, because correct code is slow on a busy machine. Draw the same examples in every run, so that the
+# result only depends on the code. `--hypothesis-profile=random` draws new examples.
+hypothesis.settings.register_profile("random", deadline=None)
+hypothesis.settings.register_profile("same", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("same")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 TESTS = REPOSITORY / "tests"
@@ -95,6 +98,23 @@ def _unsynced() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _parsed_once() -> Iterator[None]:
+    """Parse each YAML text once: hundreds of tests read the shipped configuration."""
+    from hatchery.artifacts import yaml_files
+
+    values: dict[str, bytes] = {}
+    parse = yaml_files._loaded
+
+    def loaded(text: str) -> Any:
+        if text not in values:
+            values[text] = pickle.dumps(parse(text))
+        return pickle.loads(values[text])
+
+    with mock.patch.object(yaml_files, "_loaded", loaded):
+        yield
+
+
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """The root of this checkout."""
@@ -120,7 +140,7 @@ def real_data() -> Path:
 def configuration(tmp_path: Path, repository: Path) -> Path:
     """A copy of the shipped configuration in its own folder, which a test may change."""
     folder = tmp_path / "config"
-    shutil.copytree(repository / "config", folder)
+    shutil.copytree(repository / "config", folder, copy_function=shutil.copyfile)
     return folder
 
 

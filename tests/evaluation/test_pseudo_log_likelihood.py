@@ -90,7 +90,7 @@ def one_at_a_time(model, sentence):
 def test_batched_scores_are_those_of_one_call_per_token(model, sentences, tokens_per_batch):
     batched = scores_of(model, sentences, tokens_per_batch)
     for sentence, values in zip(sentences, batched, strict=True):
-        np.testing.assert_allclose(values, one_at_a_time(model, sentence), atol=1e-5)
+        np.testing.assert_allclose(values, one_at_a_time(model, sentence), atol=5e-5)
 
 
 def test_60_sentences_agree_with_the_one_at_a_time_loop_and_at_any_batch_size(model):
@@ -141,7 +141,7 @@ def test_a_row_that_two_sentences_share_is_computed_once_and_answers_both(model)
     (ids,) = uniform.batches
     assert len(ids) == 5, "masking the middle token gives the same row twice"
     for sentence, values in zip([[7, 8, 9], [7, 30, 9]], scores_of(model, [[7, 8, 9], [7, 30, 9]]), strict=True):
-        np.testing.assert_allclose(values, one_at_a_time(model, sentence), atol=1e-5)
+        np.testing.assert_allclose(values, one_at_a_time(model, sentence), atol=5e-5)
 
 
 def test_blocks_that_bound_the_memory_change_no_value(model, monkeypatch):

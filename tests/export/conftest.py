@@ -129,10 +129,21 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     from transformers import dynamic_module_utils
 
     cache = tmp_path_factory.mktemp("modules")
+    imports: dict[bytes, list[str]] = {}
+
+    def get_imports(filename: str) -> list[str]:
+        # `transformers` parses the modelling file in each call of `from_pretrained`, which takes most of the call.
+        code = Path(filename).read_bytes()
+        if code not in imports:
+            imports[code] = parse_imports(filename)
+        return imports[code]
+
+    parse_imports = dynamic_module_utils.get_imports
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HF_HUB_OFFLINE", "1")
         patch.setattr(constants, "HF_HUB_OFFLINE", True)
         patch.setattr(dynamic_module_utils, "HF_MODULES_CACHE", str(cache))
+        patch.setattr(dynamic_module_utils, "get_imports", get_imports)
         patch.setattr(sys, "path", [*sys.path])
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()

@@ -9,17 +9,17 @@ Run as a program, this file is the server. The server has no threads and compute
 begin with one thread or with many. All test processes of a call of pytest share the servers.
 """
 
+import _socket
 import atexit
 import contextlib
 import fcntl
 import functools
 import io
-import json
+import marshal
 import os
 import selectors
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
@@ -27,7 +27,7 @@ import zlib
 from pathlib import Path
 from typing import Any, NoReturn
 
-from forked_client import SCRIPTS, SERVER, STATUS, can_be_forked, receive, request
+from forked_client import SCRIPTS, SERVER, WORD, can_be_forked, packed, receive, request, unpacked
 
 # This variable contains the id of the process with which all servers end, and their folder.
 SHARED = "HATCHERY_TESTS_SHARED"
@@ -54,7 +54,7 @@ LARGE = (
 class Forked(subprocess.Popen[Any]):
     """A process that the server forks if possible, and otherwise an ordinary process."""
 
-    _connection: socket.socket | None = None
+    _connection: _socket.socket | None = None
 
     def _execute_child(
         self, args: Any, executable: Any, preexec_fn: Any, close_fds: Any, pass_fds: Any, cwd: Any, env: Any, *rest: Any
@@ -77,10 +77,10 @@ class Forked(subprocess.Popen[Any]):
             return super()._try_wait(wait_flags)
         self._connection.setblocking(not wait_flags & os.WNOHANG)
         try:
-            status = self._connection.recv(STATUS.size, socket.MSG_WAITALL)
+            status = self._connection.recv(WORD, socket.MSG_WAITALL)
         except BlockingIOError:
             return 0, 0
-        return self.pid, STATUS.unpack(status)[0]
+        return self.pid, unpacked(status)
 
     def _internal_poll(self, *arguments: Any, **choices: Any) -> int | None:
         if self._connection is None:
@@ -166,6 +166,7 @@ def _load() -> None:
     import importlib
     import pkgutil
     import runpy
+    import weakref
     from unittest import mock
 
     # Disable garbage collection, because imports create many objects and hardly any garbage.
@@ -197,6 +198,10 @@ def _load() -> None:
     importlib.import_module("hatchery.artifacts.host").surroundings(0)
     # Disable fsync: tests kill jobs, but the machine does not lose its power.
     os.fsync = lambda descriptor: None  # type: ignore[assignment]
+    # Children do not finalize what the server has loaded. Removing each of torch's operators would take half the time
+    # of a short process.
+    for finalizer in weakref.finalize._registry:  # type: ignore[attr-defined]
+        finalizer.atexit = False
     # Freeze the loaded objects, because garbage collection would copy the memory that children share.
     gc.freeze()
     gc.enable()
@@ -240,9 +245,9 @@ def _serve(place: str, owner: int) -> list[str]:
             connection, _ = listener.accept()
             streams: list[int] = []
             try:
-                content, streams, _, _ = socket.recv_fds(connection, STATUS.size, 3)
-                words = receive(connection, STATUS.unpack(content)[0])
-            except (OSError, struct.error):
+                size, streams, _, _ = socket.recv_fds(connection, WORD, 3)
+                words = receive(connection, unpacked(size))
+            except OSError:
                 # The process that asked was killed meanwhile.
                 connection.close()
                 for stream in streams:
@@ -262,7 +267,7 @@ def _serve(place: str, owner: int) -> list[str]:
             for stream in streams:
                 os.close(stream)
             with contextlib.suppress(OSError):
-                connection.sendall(STATUS.pack(child))
+                connection.sendall(packed(child))
             waiting.register(os.pidfd_open(child), selectors.EVENT_READ, (child, connection))
 
 
@@ -271,7 +276,7 @@ def _load_more(words: bytes) -> None:
     import gc
     import importlib
 
-    _, _, environment, _ = json.loads(words.decode("utf-8", "surrogateescape"))
+    _, _, environment, _ = marshal.loads(words)
     names = [name for name in environment.get(LOAD, "").split() if name not in sys.modules]
     for name in names:
         importlib.import_module(name)
@@ -284,11 +289,11 @@ def _tell_end(ended: int, child: int, connection: socket.socket) -> None:
     os.close(ended)
     _, status = os.waitpid(child, 0)
     with connection, contextlib.suppress(OSError):
-        connection.sendall(STATUS.pack(status))
+        connection.sendall(packed(status))
 
 
 def _become(words: bytes, streams: list[int]) -> list[str]:
-    arguments, folder, environment, session = json.loads(words.decode("utf-8", "surrogateescape"))
+    arguments, folder, environment, session = marshal.loads(words)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     for stream in streams:

@@ -1,24 +1,24 @@
 """The program `python` in the shell commands of a workflow under test: it asks a server of `forked` for the process.
 
-Every job starts this program, so it is small and imports few modules.
+Every job starts this program, so it is small, and it only imports modules in C and those that Python has loaded: json,
+pathlib, signal and socket would take more time than everything else.
 """
 
-# The import of pathlib takes a third of the program's time.
 # ruff: noqa: PTH109, PTH110, PTH118, PTH120
 
-import json
+import _signal
+import _socket
+import marshal
 import os
-import signal
-import socket
-import struct
 import sys
 
 SERVER = "HATCHERY_TESTS_FORK_SERVER"
 # This variable names a folder of stages: the first job of each stage starts as a user's does, and reports its imports.
 FIRST = "HATCHERY_TESTS_FIRST"
 SCRIPTS = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))), "scripts")
-STATUS = struct.Struct("i")
-FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
+# Number of bytes of a status, of the id of a process, and of the length of a request.
+WORD = 4
+FORWARDED = (_signal.SIGTERM, _signal.SIGINT, _signal.SIGUSR1, _signal.SIGHUP)
 # Settings of Python that change no test result, and the Makefile's variable PYTHON, which Python does not read.
 HARMLESS = {"PYTHON", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
 
@@ -36,18 +36,30 @@ def can_be_forked(arguments: list[str], folder: str, environment: dict[str, str]
 
 def request(
     place: str, arguments: list[str], folder: str, environment: dict[str, str], streams: list[int], session: bool
-) -> tuple[socket.socket, int]:
+) -> tuple[_socket.socket, int]:
     """Ask the server for a process; return the connection and the process id."""
-    connection = socket.socket(socket.AF_UNIX)
+    connection = _socket.socket(_socket.AF_UNIX)
     connection.connect(place)
-    words = json.dumps([arguments, folder, environment, session], ensure_ascii=False)
-    content = words.encode("utf-8", "surrogateescape")
-    socket.send_fds(connection, [STATUS.pack(len(content))], streams)
+    content = marshal.dumps([arguments, folder, environment, session])
+    descriptors = b"".join(map(packed, streams))
+    connection.sendmsg([packed(len(content))], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, descriptors)])
     connection.sendall(content)
-    return connection, STATUS.unpack(receive(connection, STATUS.size))[0]
+    return connection, unpacked(receive(connection, WORD))
 
 
-def receive(connection: socket.socket, size: int) -> bytes:
+def packed(value: int) -> bytes:
+    """Return an integer as bytes, which `unpacked` reads."""
+    return value.to_bytes(WORD, sys.byteorder)
+
+
+def unpacked(content: bytes) -> int:
+    """Return the integer that `packed` wrote; raise ConnectionError if there are too few bytes: the sender ended."""
+    if len(content) < WORD:
+        raise ConnectionError("the other process has ended")
+    return int.from_bytes(content, sys.byteorder)
+
+
+def receive(connection: _socket.socket, size: int) -> bytes:
     """Return the next `size` bytes; raise ConnectionError if the server ends before."""
     content = b""
     while len(content) < size:
@@ -76,11 +88,11 @@ def main(arguments: list[str]) -> int:
     if _is_first(arguments, environment):
         os.execve(sys.executable, [sys.executable, *arguments], {**environment, "PYTHONPROFILEIMPORTTIME": "1"})
     connection, child = request(environment[SERVER], arguments, folder, environment, [0, 1, 2], False)
-    for number in FORWARDED:
-        signal.signal(number, lambda given, _: os.kill(child, given))
-    status = os.waitstatus_to_exitcode(STATUS.unpack(receive(connection, STATUS.size))[0])
+    for forwarded in FORWARDED:
+        _signal.signal(forwarded, lambda given, _: os.kill(child, given))
+    status = os.waitstatus_to_exitcode(unpacked(receive(connection, WORD)))
     if status < 0:
-        signal.signal(-status, signal.SIG_DFL)
+        _signal.signal(-status, _signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     return status
 
