@@ -42,6 +42,7 @@ LOADED = (
     *("transformers", "scipy.special", "scipy.stats", "sacrebleu"),
     *("snakemake.api", "snakemake.cli", "snakemake.profiles", "snakemake.report"),
     *("snakemake.assets", "snakemake.benchmark", "snakemake.storage", "smart_open", "pydantic.dataclasses"),
+    *("scipy.signal", "pyarrow.dataset", "pyarrow.pandas_compat", "pyarrow.vendored.version"),
 )
 # Modules that are not loaded: few processes need the first ones, and every fork would copy their memory. Triton has no
 # wheel for a CPU.
@@ -166,7 +167,6 @@ def _load() -> None:
     import importlib
     import pkgutil
     import runpy
-    import weakref
     from unittest import mock
 
     # Disable garbage collection, because imports create many objects and hardly any garbage.
@@ -182,14 +182,22 @@ def _load() -> None:
         if not module.name.startswith(LARGE):
             importlib.import_module(module.name)
     importlib.import_module("hatchery.training.processes").import_deepspeed(torch.device("cpu"))
-    # Every process with ZeRO imports this module; its decorators import the compiler, for an optimizer that we do not
-    # use.
+    # The engine of DeepSpeed imports these modules. The decorators of the first one import the compiler, for an
+    # optimizer that we do not use.
     with mock.patch.object(torch, "compile", lambda function: function):
-        importlib.import_module("deepspeed.runtime.zero.muon.muon_optimizer")
+        for name in ("runtime.zero.muon.muon_optimizer", "module_inject.auto_ep_layer", "comm.mori"):
+            importlib.import_module(f"deepspeed.{name}")
     # Every call of Snakemake begins with finding its plugins and building validators of settings classes.
     importlib.import_module("snakemake.cli").get_argument_parser()
     project = importlib.import_module("hatchery.experiment.project").Project(Path(SCRIPTS).with_name("config"))
     project.experiment("strict_mini")
+    # Build the validators of all settings and compile all templates, which most jobs would do first.
+    typed, templates = (importlib.import_module(f"hatchery.{name}") for name in ("typed", "rendering.templates"))
+    for stage in importlib.import_module("hatchery.workflow.registry").STAGES.values():
+        if stage.settings_class is not None:
+            typed.adapter(stage.settings_class)
+    for template in templates.FOLDER.glob("*.j2"):
+        templates._environment(template.name.endswith(".html.j2")).get_template(template.name)
     # Draw once, because a drawing loads fonts and the PDF writer.
     drawing = importlib.import_module("matplotlib.figure").Figure()
     drawing.text(0, 0, "a")
@@ -198,14 +206,21 @@ def _load() -> None:
     importlib.import_module("hatchery.artifacts.host").surroundings(0)
     # Disable fsync: tests kill jobs, but the machine does not lose its power.
     os.fsync = lambda descriptor: None  # type: ignore[assignment]
-    # Children do not finalize what the server has loaded. Removing each of torch's operators would take half the time
-    # of a short process.
-    for finalizer in weakref.finalize._registry:  # type: ignore[attr-defined]
-        finalizer.atexit = False
-    # Freeze the loaded objects, because garbage collection would copy the memory that children share.
-    gc.freeze()
+    _keep_loaded()
     gc.enable()
     _keep_in_huge_pages()
+
+
+def _keep_loaded() -> None:
+    """Exclude all present objects from garbage collection, which would copy the memory that children share, and from
+    finalization at the end of a child: removing each of torch's operators would take half the time of a short process.
+    """
+    import gc
+    import weakref
+
+    gc.freeze()
+    for finalizer in weakref.finalize._registry:  # type: ignore[attr-defined]
+        finalizer.atexit = False
 
 
 def _keep_in_huge_pages() -> None:
@@ -273,7 +288,6 @@ def _serve(place: str, owner: int) -> list[str]:
 
 def _load_more(words: bytes) -> None:
     """Import the modules that a request names in the variable LOAD."""
-    import gc
     import importlib
 
     _, _, environment, _ = marshal.loads(words)
@@ -281,7 +295,7 @@ def _load_more(words: bytes) -> None:
     for name in names:
         importlib.import_module(name)
     if names:
-        gc.freeze()
+        _keep_loaded()
 
 
 def _tell_end(ended: int, child: int, connection: socket.socket) -> None:
