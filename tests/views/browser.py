@@ -10,17 +10,18 @@ from pathlib import Path
 from typing import Any
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-FRAME = """<!DOCTYPE html><body>
-<iframe id="page" src="{address}" width="{width}" height="800"></iframe><pre id="out"></pre>
+WIDTHS = (400, 1280)
+FRAMES = """<!DOCTYPE html><body>
+PAGES<pre id="out"></pre>
 <script>
-onload = () => {{
-  const inner = document.getElementById("page").contentDocument, root = inner.scrollingElement;
+const measures = frame => {
+  const inner = frame.contentDocument, root = inner.scrollingElement;
   const hit = inner.querySelector(":target");
-  document.getElementById("out").textContent = JSON.stringify({{
+  return {
     width: root.clientWidth, needed: root.scrollWidth, loaded: inner.images.length, links: inner.links.length,
     target: hit ? hit.textContent : null,
-    nav: (() => {{ root.scrollTop = 900; const b = inner.querySelector("nav").getBoundingClientRect();
-      root.scrollTop = 0; return [b.top, b.bottom]; }})(),
+    nav: (() => { root.scrollTop = 900; const b = inner.querySelector("nav").getBoundingClientRect();
+      root.scrollTop = 0; return [b.top, b.bottom]; })(),
     small: Array.from(inner.querySelectorAll("p, li, td, th"))
       .filter(e => parseFloat(getComputedStyle(e).fontSize) < 12).length,
     cut: Array.from(inner.querySelectorAll(".table, .drawing"))
@@ -33,8 +34,12 @@ onload = () => {{
     frames: Array.from(inner.querySelectorAll(".drawing"))
       .map(e => [e.querySelector("svg").style.maxWidth || e.style.maxWidth, e.clientWidth,
                  Math.max(...Array.from(e.querySelectorAll("svg")).map(s => s.getBoundingClientRect().width))]),
-  }});
-}};
+  };
+};
+onload = () => {
+  const frames = Array.from(document.querySelectorAll("iframe"));
+  document.getElementById("out").textContent = JSON.stringify(frames.map(measures));
+};
 </script>"""
 
 
@@ -44,6 +49,8 @@ axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-p
     [each.id, each.help, each.nodes.slice(0, 3).map(node => node.html.slice(0, 120))]));
 });
 </script>"""
+
+_measured: dict[tuple[Path, bytes, str, tuple[int, ...]], dict[int, dict[str, Any]]] = {}
 
 
 def after(folder: Path, page: Path, script: str) -> Any:
@@ -67,11 +74,19 @@ def violations(folder: Path, page: Path, width: int, dark: bool = False) -> list
     return list(json.loads(_printed(folder, copy.as_uri(), width, ["--force-dark-mode"] if dark else [])))
 
 
-def measured(folder: Path, address: str, width: int) -> dict[str, Any]:
-    """Return the measures of a page in a browser window of this width (CSS pixels)."""
-    frame = folder / "frame.html"
-    frame.write_text(FRAME.format(address=html.escape(address), width=width), encoding="utf-8")
-    return dict(json.loads(_printed(folder, frame.as_uri(), width)))
+def measured(
+    folder: Path, page: Path, fragment: str = "", widths: tuple[int, ...] = WIDTHS
+) -> dict[int, dict[str, Any]]:
+    """Return the measures of a page in a frame of each width (CSS pixels); an unchanged page is opened once."""
+    key = page, page.read_bytes(), fragment, widths
+    if key not in _measured:
+        address = html.escape(page.as_uri() + fragment)
+        pages = [f'<iframe src="{address}" width="{width}" height="800"></iframe>' for width in widths]
+        frames = folder / "frames.html"
+        frames.write_text(FRAMES.replace("PAGES", "\n".join(pages)), encoding="utf-8")
+        found = json.loads(_printed(folder, frames.as_uri(), max(widths)))
+        _measured[key] = dict(zip(widths, found, strict=True))
+    return _measured[key]
 
 
 def _printed(folder: Path, address: str, width: int, options: Sequence[str] = ()) -> str:

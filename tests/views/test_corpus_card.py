@@ -146,10 +146,9 @@ def test_the_page_tells_terms_samples_and_what_was_left_out(card: Path, two_sour
 
 @pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="needs chromium")
-@pytest.mark.parametrize("width", [400, 1280])
-def test_nothing_of_the_card_is_cut_off(card: Path, tmp_path: Path, width: int) -> None:
-    seen = measured(tmp_path, (card / "card.html").as_uri(), width)
-    assert seen["cut"] == [] and seen["needed"] <= seen["width"]
+def test_nothing_of_the_card_is_cut_off(card: Path, tmp_path: Path) -> None:
+    for width, seen in measured(tmp_path, card / "card.html").items():
+        assert seen["cut"] == [] and seen["needed"] <= seen["width"] <= width
 
 
 def test_the_same_corpus_gives_the_same_bytes(card: Path, two_sources: Path, tmp_path: Path) -> None:

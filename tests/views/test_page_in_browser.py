@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from browser import BROWSER, after, measured, violations
+from browser import BROWSER, WIDTHS, after, measured, violations
 from page_site import Site
 
 from hatchery.rendering.table import Cell, Column, Group, Table
@@ -12,20 +12,19 @@ from hatchery.rendering.templates import FOLDER, Section, card_html
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="needs chromium")]
 
 
-@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ["index.html", "provenance.html"])
 def test_no_page_is_wider_than_its_window(written: Site, tmp_path: Path, name: str, width: int) -> None:
-    seen = measured(tmp_path, (written.results / name).as_uri(), width)
+    seen = measured(tmp_path, written.results / name)[width]
     assert seen["links"] > 3
     assert seen["needed"] <= seen["width"] <= width
     assert seen["small"] == 0
 
 
-@pytest.mark.parametrize(
-    ("name", "width"), [("index.html", 400), ("index.html", 1280), ("provenance.html", 400), ("provenance.html", 1280)]
-)
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["index.html", "provenance.html"])
 def test_no_table_and_no_figure_is_cut_off(written: Site, tmp_path: Path, name: str, width: int) -> None:
-    seen = measured(tmp_path, (written.results / name).as_uri(), width)
+    seen = measured(tmp_path, written.results / name)[width]
     assert seen["cut"] == []
     # Each frame has one drawing that fills the frame and stays inside the window.
     assert len(seen["drawings"]) == len(seen["frames"])
@@ -33,47 +32,47 @@ def test_no_table_and_no_figure_is_cut_off(written: Site, tmp_path: Path, name: 
     assert all(drawn > 0.95 * frame - 20 for limit, frame, drawn in seen["frames"] if limit)
 
 
-@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_what_a_model_writes_at_length_is_not_cut_off(written: Site, tmp_path: Path, width: int) -> None:
     text = written.page.read_text(encoding="utf-8")
     assert text.count("…ing") == 2
     page = written.results / "long.html"
     page.write_text(text.replace("…ing", "a little bit of " * 12).replace(">sleep<", f">{'basketball' * 8}<"))
-    assert measured(tmp_path, page.as_uri(), width)["cut"] == []
+    assert measured(tmp_path, page)[width]["cut"] == []
 
 
-@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_provenance_of_a_model_with_a_long_name_is_not_cut_off(written: Site, tmp_path: Path, width: int) -> None:
     text = (written.results / "provenance.html").read_text(encoding="utf-8")
     page = written.results / "long_provenance.html"
     page.write_text(text.replace("pretraining/elc", "pretraining/causal_learning_rate_0p002_hidden_size_96"))
     assert page.read_text() != text
-    assert measured(tmp_path, page.as_uri(), width)["cut"] == []
+    assert measured(tmp_path, page)[width]["cut"] == []
 
 
 def test_on_a_phone_panels_stand_below_each_other(written: Site, tmp_path: Path) -> None:
-    wide, narrow = (measured(tmp_path, written.page.as_uri(), width)["drawings"][-1] for width in (1280, 400))
+    narrow, wide = (seen["drawings"][-1] for seen in measured(tmp_path, written.page).values())
     assert narrow[2] > 2 * wide[2]
 
 
 def test_on_a_phone_every_count_stands_beside_its_name(written: Site, tmp_path: Path) -> None:
-    wide, narrow = (measured(tmp_path, written.page.as_uri(), width)["labelled"] for width in (1280, 400))
+    narrow, wide = (seen["labelled"] for seen in measured(tmp_path, written.page).values())
     assert {display for display, _ in narrow} == {"flow-root"}
     assert ["flow-root", '"documents"'] in narrow
     assert {display for display, _ in wide} == {"table-cell"}
 
 
 def test_a_link_to_a_number_ends_at_its_row(written: Site, tmp_path: Path) -> None:
-    address = (written.results / "provenance.html").as_uri() + "#row-elc-glue-average-score_percent"
-    assert "70.2500" in measured(tmp_path, address, 1280)["target"]
+    seen = measured(tmp_path, written.results / "provenance.html", "#row-elc-glue-average-score_percent")
+    assert "70.2500" in seen[1280]["target"]
 
 
-@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ["index.html", "provenance.html"])
 def test_the_contents_stay_in_view_when_the_page_is_scrolled(
     written: Site, tmp_path: Path, name: str, width: int
 ) -> None:
-    top, bottom = measured(tmp_path, (written.results / name).as_uri(), width)["nav"]
+    top, bottom = measured(tmp_path, written.results / name)[width]["nav"]
     assert -1 <= top < bottom <= 801
 
 
@@ -140,8 +139,7 @@ def page_of(groups: list[Group]) -> str:
     )
 
 
-@pytest.mark.parametrize("width", [1280, 1920])
-def test_a_leaderboard_fits_the_width_of_the_text(tmp_path: Path, width: int) -> None:
+def test_a_leaderboard_fits_the_width_of_the_text(tmp_path: Path) -> None:
     values = [Cell("73.11*", deviation="112.84") for _ in range(11)]
     headings = ["BLiMP", "supplement", "EWoK", "entity tracking", "COMPS", "GLUE", "GlobalPIQA", "reading", "AoA"]
     columns = [Column(name, words=not name) for name in ("", *headings, "mean", "with AoA 0")]
@@ -150,4 +148,5 @@ def test_a_leaderboard_fits_the_width_of_the_text(tmp_path: Path, width: int) ->
     style = "".join((FOLDER / name).read_text("utf-8") for name in ("document.css", "experiment.css"))
     page = tmp_path / "index.html"
     page.write_text(f"<!DOCTYPE html><style>{style}</style><body><nav></nav><main>{shown}</main>", encoding="utf-8")
-    assert measured(tmp_path, page.as_uri(), width)["cut"] == []
+    cut = {width: seen["cut"] for width, seen in measured(tmp_path, page, widths=(1280, 1920)).items()}
+    assert cut == {1280: [], 1920: []}
