@@ -69,7 +69,8 @@ def test_the_package_holds_every_file_of_the_library_and_leaves_the_checkout_as_
     project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
     library = (repository / "scripts/hatchery").rglob("*.py")
     imported = {module.partition(".")[0] for path in library for module in imported_modules(path)}
-    providers = {name for top in imported for name in map(canonical_name, packages_distributions().get(top, []))}
+    distributions = packages_distributions()
+    providers = {canonical_name(name) for top in imported for name in distributions.get(top, [])}
     assert set(map(canonical_name, project["dependencies"])) <= providers
     program = "import hatchery; hatchery.model; hatchery.experiment; print(hatchery.__file__)"
     found = subprocess.run(
