@@ -3,14 +3,16 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from matplotlib.figure import Figure
 from summary_text import write_summary
 
 from hatchery.analysis.tidy_tables import CURVES, RUNS, write_rows
-from hatchery.artifacts.atomic import write_json, write_text
+from hatchery.artifacts.atomic import write_bytes, write_json, write_text
 from hatchery.artifacts.checksums import sha256_file, write_checksums
 from hatchery.artifacts.manifests import stage_run
 from hatchery.evaluation.sentences_file import (
@@ -67,6 +69,15 @@ def two_panels(style: Style) -> Figure:
         axes.plot([0, 1], [0, 1])
         axes.set_xlabel("steps")
     return figure
+
+
+@cache
+def drawn_panels() -> dict[str, bytes]:
+    """Return the files of the figure `two_panels` by suffix. A drawing takes longer than all other files of a site."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "figure.svg"
+        save_figure(two_panels, Style(), path, "Scores")
+        return {ending: path.with_suffix(ending).read_bytes() for ending in (".svg", ".pdf")}
 
 
 class Site:
@@ -173,7 +184,9 @@ class Site:
             write_text(figure.with_suffix(".pdf"), "%PDF")
             write_checksums([figure])
         figures.append(self.results / "figures" / "task_scores.svg")
-        save_figure(two_panels, Style(), figures[-1], "Scores")
+        for ending, content in drawn_panels().items():
+            write_bytes(figures[-1].with_suffix(ending), content)
+        write_checksums(figures[-1].with_suffix(ending) for ending in drawn_panels())
         write_text(self.results / "cost.html", '<html lang="en"><h1>Cost</h1></html>')
         corpus = self.folder / "results" / "cards" / "a&b" / "manifest.json"
         counts = {"documents": 3, "sentences": 40, "words": 1234567, "characters": 5}
