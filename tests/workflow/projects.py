@@ -19,6 +19,7 @@ TINY, CAUSAL = (
 # One process converts a corpus; two processes make the same corpus, but import the library twice more.
 ONE_CONVERTS = ("--set-threads", "convert_corpus=1")
 LINKED = ("Snakefile", "scripts", "workflow", "envs", "profiles", "slurm", "gpus")
+KINDS = ("experiments", "studies")
 EMBEDDED = "embedded: {documents: 60, pairs_per_paradigm: 10, examples_per_task: 40, examples_per_suite_task: 12}\n"
 
 
@@ -54,6 +55,14 @@ def with_smaller_models(folder: Path) -> None:
             text, count = re.subn(rf"^{key}: .*$", f"{key}: {value}", text, flags=re.MULTILINE)
             assert count == 1, f"{path} does not set {key}"
         path.write_text(text, encoding="utf-8")
+
+
+def with_narrow_figures(folder: Path, *names: str) -> None:
+    """Make the figures of experiments or studies so narrow that phones need no separate drawings."""
+    for name in names:
+        (path,) = (path for kind in KINDS if (path := folder / f"config/{kind}/{name}.yaml").exists())
+        text = re.sub(r"^figures: .*\n", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        path.write_text(f"{text}figures: {{width_inches: 5}}\n", encoding="utf-8")
 
 
 def configure(folder: Path, block: str = "cluster", **values: object) -> None:

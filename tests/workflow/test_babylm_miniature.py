@@ -5,7 +5,15 @@ import json
 from pathlib import Path
 
 import pytest
-from projects import ONE_CONVERTS, make_project, planned_rules, snakemake, with_fewer_pairs, with_smaller_models
+from projects import (
+    ONE_CONVERTS,
+    make_project,
+    planned_rules,
+    snakemake,
+    with_fewer_pairs,
+    with_narrow_figures,
+    with_smaller_models,
+)
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.export.submission_check import structure_problems
@@ -27,9 +35,7 @@ def test_a_budget_of_words_becomes_a_submission_a_page_and_branches(tmp_path: Pa
     folder = make_project(tmp_path / "project", repository)
     with_fewer_pairs(folder)
     with_smaller_models(folder)
-    # The figures are so narrow that phones need no separate drawings.
-    with (folder / f"config/experiments/{EXPERIMENT}.yaml").open("a", encoding="utf-8") as file:
-        file.write("figures: {width_inches: 5}\n")
+    with_narrow_figures(folder, EXPERIMENT)
     result = snakemake(folder, *ONE_CONVERTS, "--cores", "2", *TARGETS, timeout=1200)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
     by_name = f"{RESULTS}/pretraining/gpt_bert-s42-chck_40K/manifest.json"

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from baseline_cases import ARCHITECTURES, build
 from forked import LOAD
-from projects import rows_of, snakemake
+from projects import rows_of, snakemake, with_narrow_figures
 
 NAMES = ("bert", "gpt2", "t5")
 # Every job of these models would import the same modules of the library, which takes most of the job's time.
@@ -64,8 +64,8 @@ def test_tiny_models_of_others_go_through_every_evaluation_beside_ours_and_stand
     text = re.sub(r"(?ms)^runs:.*?^(?=\w)", runs, text) + f"baselines: [{', '.join(NAMES)}]\n"
     # Their tokenizers know only letters, so texts are long, and probes drop texts that are too long.
     text = text.replace("seeds: [4], max_length: 32", "seeds: [4], max_length: 256")
-    # The figures are so narrow that phones need no separate drawings.
-    path.write_text(text.replace("width_inches: 8", "width_inches: 5"), encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
+    with_narrow_figures(project, "tiny")
 
     made = snakemake(project, "--cores", "1", "results/tiny/index.html", environment=IMPORTED)
     assert made.returncode == 0, made.stdout + made.stderr

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from projects import ONE_CONVERTS, make_project, planned_rules, snakemake, with_smaller_models
+from projects import ONE_CONVERTS, make_project, planned_rules, snakemake, with_narrow_figures, with_smaller_models
 
 from hatchery.export.multilingual_check import TUNED, ZERO_SHOT, structure_problems
 
@@ -18,6 +18,11 @@ TARGETS = [f"{RESULTS}/{name}" for name in ("multilingual_submission/manifest.js
 def test_rows_in_three_scripts_become_both_files_and_a_page(tmp_path: Path, repository: Path) -> None:
     folder = make_project(tmp_path / "project", repository)
     with_smaller_models(folder)
+    with_narrow_figures(folder, EXPERIMENT)
+    path = folder / f"config/experiments/{EXPERIMENT}.yaml"
+    text = path.read_text(encoding="utf-8")
+    assert "epochs: 2," in text
+    path.write_text(text.replace("epochs: 2,", "epochs: 1,"), encoding="utf-8")
     # With 12 examples, files of four choices would be empty and a treebank too small for three splits.
     config = folder / "config/config.yaml"
     text = config.read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from projects import configure, make_project, planned_rules, rows_of, snakemake
+from projects import configure, make_project, planned_rules, rows_of, snakemake, with_narrow_figures
 
 pytestmark = pytest.mark.slow
 
@@ -68,6 +68,7 @@ def test_one_big_file_in_a_zip_becomes_a_page_without_any_other_data(
         text = re.sub(rf"^  {name}: .*$", f"  {name}: {value}", text, count=1, flags=re.MULTILINE)
     experiment.write_text(text.replace("_mini}", "_tiny}").replace("ltg_mini,", "ltg_tiny,"), encoding="utf-8")
     configure(folder, "compute", device="cpu")
+    with_narrow_figures(folder, "my_text")
     pairs = give_pairs(folder, tmp_path)
     result = snakemake(folder, "--cores", "2", "results/my_text/index.html")
     assert result.returncode != 0
@@ -101,6 +102,7 @@ def test_a_table_of_two_columns_becomes_a_model_that_translates(tmp_path: Path, 
         assert count == 1
     experiment.write_text(text.replace("warmup_steps: 100", "warmup_steps: 2"), encoding="utf-8")
     configure(folder, "compute", device="cpu")
+    with_narrow_figures(folder, "my_translations")
     result = snakemake(folder, "--cores", "2", "results/my_translations/index.html")
     assert result.returncode == 0, (result.stdout + result.stderr)[-4000:]
     assert (folder / "results/my_translations/index.html").is_file()

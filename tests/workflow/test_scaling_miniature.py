@@ -3,7 +3,16 @@
 from pathlib import Path
 
 import pytest
-from projects import ONE_CONVERTS, changed, make_project, planned_rules, rows_of, snakemake
+from projects import (
+    EMBEDDED,
+    ONE_CONVERTS,
+    changed,
+    make_project,
+    planned_rules,
+    rows_of,
+    snakemake,
+    with_narrow_figures,
+)
 
 from hatchery.analysis.studies import analyses_of
 from hatchery.analysis.tidy_tables import CURVES, RUNS, read_frame
@@ -17,6 +26,10 @@ PAGE = f"results/{STUDY}/index.html"
 CONSTRAINED, UNCONSTRAINED = "reduced_vocabulary_constrained_mini", "reduced_vocabulary_unconstrained_mini"
 CHECKPOINTS = "reduced_vocabulary_checkpoints_mini"
 SUMMARIES = tuple(f"results/{experiment}/summary.csv" for experiment in (CONSTRAINED, UNCONSTRAINED))
+# The sweep trains tokenizers of 1,000 entries, for which fewer documents are not enough.
+SOURCES = "embedded: {documents: 4000, pairs_per_paradigm: 2, examples_per_task: 4, examples_per_suite_task: 32}\n"
+# Six epochs let models learn a task; scores of models that have not learnt it are drawn and tabulated in the same way.
+EPOCHS = "epochs: 6,"
 TASKS = ("stsb", "rte")
 TRAINING = {"pretrain", "finetune_tasks", "measure_perplexity"}
 FIGURES = ("loss_by_flops", "loss_by_tokens", "loss_by_parameters", "scores_by_cost", "learning_curves", "task_scores")
@@ -24,9 +37,17 @@ FIGURES = ("loss_by_flops", "loss_by_tokens", "loss_by_parameters", "scores_by_c
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
-    """A project folder in which the study ran to its page, with the demo's generated sources and one model less."""
+    """A project folder in which the study ran to its page, with one model less and shorter fine-tuning."""
     folder = make_project(tmp_path_factory.mktemp("scaling") / "project", repository)
-    (folder / "config/config.yaml").write_bytes((repository / "config/config.yaml").read_bytes())
+    config = folder / "config/config.yaml"
+    text = config.read_text(encoding="utf-8")
+    assert EMBEDDED in text
+    config.write_text(text.replace(EMBEDDED, SOURCES), encoding="utf-8")
+    with_narrow_figures(folder, STUDY)
+    path = folder / f"config/experiments/{CONSTRAINED}.yaml"
+    text = path.read_text(encoding="utf-8")
+    assert EPOCHS in text
+    path.write_text(text.replace(EPOCHS, "epochs: 2,"), encoding="utf-8")
     path = folder / f"config/experiments/{CHECKPOINTS}.yaml"
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("rows: [[32, 32, 64, 1, 1], ", "rows: ["), encoding="utf-8")
