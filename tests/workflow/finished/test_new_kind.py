@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from projects import changed, rows_of, snakemake
+from projects import changed, rows_of, snakemake, with_narrow_figures
 
 pytestmark = pytest.mark.slow
 
@@ -208,6 +208,8 @@ def test_a_kind_that_reads_data_a_figure_with_settings_and_an_analysis_are_five_
         config.read_text(encoding="utf-8").replace("\ndata:\n", "\ndata:\n  my_words: {path: words.txt}\n", 1)
     )
 
+    # All figures are drawn again.
+    with_narrow_figures(folder, "tiny")
     table = folder / "results/tiny/measurements.parquet"
     earlier = pl.read_parquet(table)
     models = {path: path.stat().st_mtime_ns for path in (folder / "results/models").glob("*/manifest.json")}
