@@ -24,14 +24,17 @@ if TYPE_CHECKING:
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A thread that waits must sleep: a test with two threads takes 30 times as long if waiting threads occupy a busy core.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# Processes that start later, also those of pytest-xdist, allocate memory in pages of 2 MiB. Faults of small pages would
+# take a tenth of the time of all tests.
+os.environ.setdefault("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
 
 # Disable garbage collection until all tests are collected, because imports create many objects and hardly any garbage.
 gc.disable()
 
 # Disable deadlines, because correct code is slow on a busy machine. Draw the same examples in every run, so that the
-# result only depends on the code. `--hypothesis-profile=random` draws new examples.
-hypothesis.settings.register_profile("random", deadline=None)
-hypothesis.settings.register_profile("same", deadline=None, derandomize=True)
+# result only depends on the code. `--hypothesis-profile=random` draws new examples, and twice as many.
+hypothesis.settings.register_profile("random", deadline=None, max_examples=100)
+hypothesis.settings.register_profile("same", deadline=None, max_examples=50, derandomize=True)
 hypothesis.settings.load_profile("same")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
