@@ -191,7 +191,6 @@ MAY_IMPORT: dict[str, Callable[[Stage], bool]] = {
     "nltk": lambda stage: False,
     "snakemake": lambda stage: False,
 }
-PROVIDERS = {top: set(map(canonical_name, names)) for top, names in packages_distributions().items()}
 LISTED = {
     path.stem: set(re.findall(r"^ +([\w.-]+)==", path.read_text(encoding="utf-8"), re.MULTILINE))
     for path in (Path(__file__).parents[3] / "envs").glob("*.yaml")
@@ -203,6 +202,7 @@ IMPORTED = re.compile(r"^import time: +\d+ \| +\d+ \| +([\w.]+)$", re.MULTILINE)
 
 def test_no_job_imports_what_its_stage_has_no_use_for(second_project: Path) -> None:
     read, wrong = set(), []
+    providers = {top: set(map(canonical_name, names)) for top, names in packages_distributions().items()}
     for stage in STAGES.values():
         for log in sorted((second_project / "logs" / stage.name).rglob("*.log")):
             imported = set(IMPORTED.findall(log.read_text(encoding="utf-8")))
@@ -211,7 +211,7 @@ def test_no_job_imports_what_its_stage_has_no_use_for(second_project: Path) -> N
             wrong += [
                 f"{stage.name}: {name}" for name, may in MAY_IMPORT.items() if name in imported and not may(stage)
             ]
-            packages = set().union(*(PROVIDERS.get(name, set()) for name in imported)) & OURS
+            packages = set().union(*(providers.get(name, set()) for name in imported)) & OURS
             lacks = sorted(packages - LISTED[stage.environment])
             wrong += [f"{stage.name}: {name} is not in envs/{stage.environment}.yaml" for name in lacks]
     assert wrong == []
