@@ -28,7 +28,7 @@ CHECKPOINTS = "reduced_vocabulary_checkpoints_mini"
 SUMMARIES = tuple(f"results/{experiment}/summary.csv" for experiment in (CONSTRAINED, UNCONSTRAINED))
 # The sweep trains tokenizers of 1,000 entries, for which fewer documents are not enough.
 SOURCES = "embedded: {documents: 4000, pairs_per_paradigm: 2, examples_per_task: 4, examples_per_suite_task: 32}\n"
-# Six epochs let models learn a task; scores of models that have not learnt it are drawn and tabulated in the same way.
+# With fewer epochs, models do not learn a task, but their scores are drawn and tabulated in the same way.
 EPOCHS = "epochs: 6,"
 TASKS = ("stsb", "rte")
 TRAINING = {"pretrain", "finetune_tasks", "measure_perplexity"}

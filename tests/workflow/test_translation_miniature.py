@@ -16,7 +16,7 @@ STARTS = {"no_bias": 1, "zero": 2, "unigram": 2}
 # Only the models of `STARTS` must learn, so all other models get few steps. Two of these starts keep two seeds, because
 # `paired_bootstrap` compares models of the same seed.
 SHORTER = {
-    # Two unfinished translations are a beam, too, and take less time than the usual five.
+    # Beam search with two unfinished translations takes less time than with the usual five.
     "    task: translation\n": "    task: translation\n    search: {beam: 2}\n",
     "no_bias: {model: nmt_demo, seeds: [0, 1],": "no_bias: {model: nmt_demo, seeds: [0],",
     "pretraining: {output_bias: {kind: unigram, counts: larger_corpus,": (
